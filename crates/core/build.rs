@@ -47,9 +47,9 @@ fn main() {
     build_builtins(&root.join("shell-integration/bash_builtins.c"));
 }
 
-/// All symbols are looked up when bash loads the file, so that one which lacks a symbol refuses it; it has few segments to map, and it stays when
-/// its builtins are deleted, for the keys lead to it. Its data fit in one page, which each bash has for itself; a part that is
-/// read-only after the start would end at a page of its own.
+/// All symbols are looked up when bash loads the file, so that one which lacks a symbol refuses it; it has few segments to map,
+/// and it stays when its builtins are deleted, for the keys lead to it. Its data fit in one page, which each bash has for itself;
+/// a part that is read-only after the start would end at a page of its own.
 const LOADED_WHOLE: &str = "-Wl,-z,now,-z,noseparate-code,-z,nodelete,-z,norelro";
 /// Nothing unwinds the stack through the builtins.
 const NO_UNWIND_TABLES: &str = "-fno-asynchronous-unwind-tables";

@@ -12,6 +12,9 @@ use std::process::Command;
 /// The limit for source files; a longer one has two subjects.
 const LINES_MAX: usize = 800;
 
+/// The widest line of Rust. rustfmt breaks code at 120 columns, and leaves comments and what macros contain as they are.
+const COLUMNS_MAX: usize = 140;
+
 /// The longest subject of a commit.
 const SUBJECT_MAX: usize = 72;
 
@@ -101,6 +104,7 @@ fn file(file: &TextFile) -> Vec<Violation> {
     let mut found: Vec<Violation> = header(file).into_iter().collect();
     found.extend(length(file));
     found.extend(lines(file));
+    found.extend(columns(file));
     found.extend(banned(file, &ALLOWED));
     found.extend(walls_of_unsafe(file));
     found.extend(doc_examples(file));
@@ -178,6 +182,25 @@ fn lines(file: &TextFile) -> Vec<Violation> {
         found.push(Violation::at(&file.path, file.text.lines().count(), "end the last line"));
     }
     found
+}
+
+/// Comments and code that are too wide. A literal may stay in one line, so that a search for a message finds it.
+fn columns(file: &TextFile) -> Vec<Violation> {
+    if file.extension() != "rs" {
+        return Vec::new();
+    }
+    let ink = |line: &str| line.chars().filter(|c| !c.is_whitespace()).count();
+    let (code, comments) = (source::code(&file.text), source::comments(&file.text));
+    let lines = file.text.lines().zip(code.lines().zip(comments.lines())).enumerate();
+    let is_wide = |line: &str, parts: (&str, &str)| {
+        line.chars().count() > COLUMNS_MAX && ink(line) == ink(parts.0) + ink(parts.1)
+    };
+    let wide = lines.filter(|(_, (line, parts))| is_wide(line, *parts));
+    let complaint = |(at, (line, _)): (usize, (&str, _))| {
+        let what = format!("{} columns, and {COLUMNS_MAX} is the most: break the line", line.chars().count());
+        Violation::at(&file.path, at + 1, what)
+    };
+    wide.map(complaint).collect()
 }
 
 fn names_machine_path(line: &str) -> bool {
@@ -295,6 +318,15 @@ mod tests {
         assert_eq!(complaints("a.rs", &text), clean());
         let text = format!("{text}a();\n");
         assert_eq!(complaints("a.rs", &text), [(801, "801 lines, and 800 is the most".to_owned())]);
+    }
+
+    #[test]
+    fn a_wide_comment_or_line_of_code_is_found_and_a_literal_is_not() {
+        let (fits, wide) = ("é".repeat(137), "é".repeat(138));
+        let text = format!("//! It is.\n// {fits}\n// {wide}\n{fits}{fits};\n(\"{fits}\");\n\"\\\n{wide}\n{wide}\";\n");
+        let what = |columns: usize| format!("{columns} columns, and 140 is the most");
+        assert_eq!(complaints("a.rs", &text), [(3, what(141)), (4, what(275))]);
+        assert_eq!(complaints("a.py", &text.replace("//!", "#")), clean());
     }
 
     #[test]

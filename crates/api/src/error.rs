@@ -210,8 +210,8 @@ impl ErrorCode {
     /// True if it is certain that nothing was done.
     pub fn has_no_side_effects(self) -> bool {
         match self {
-            // Part of the input was typed, or part of a folder removed; a stopping server may have accepted the command before it said so, and a holder
-            // or node that does not answer may do what it was asked.
+            // Part of the input was typed, or part of a folder removed; a stopping server may have accepted the command before it
+            // said so, and a holder or node that does not answer may do what it was asked.
             Self::InputStalled
             | Self::SessionUnreachable
             | Self::RemovalContinues

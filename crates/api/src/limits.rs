@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The limits of a session; an absent one is the server's default, which is none unless the server was started with one. A limit that this machine cannot enforce is refused.
+/// The limits of a session; an absent one is the server's default, which is none unless the server was started with one. A limit
+/// that this machine cannot enforce is refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {

@@ -154,8 +154,9 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
         let _raw = tty::Raw::enter()?;
         let display = tty::Display::whole(options.raw)?;
         let keyboard = DetachScanner::new(options.detach_key.clone());
+        let typing = attached_terminal::typing(client, &session.id, keyboard, options.read_only, Patience::default());
         tokio::select! {
-            left = attached_terminal::typing(client, &session.id, keyboard, options.read_only, Patience::default()) => left.map(|left| match left {
+            left = typing => left.map(|left| match left {
                 TypingEnd::Detached => Ending::Detached,
                 TypingEnd::Gone => Ending::Stopped,
             }),

@@ -92,7 +92,7 @@ const LEFT_OUT: [&str; 5] = ["id", "scope", "credential", "transport", "owner"];
 
 /// A line for people: time, principal, door, action, and every other fact with its name. No value can look like another one.
 fn line(record: &AuditRecord) -> String {
-    let value = |name: &str| record.get(name).map(said);
+    let value = |name: &str| record.get(name).map(format_value);
     let event = value("event").unwrap_or_default();
     let action = match (value("action"), event.as_str()) {
         (Some(action), "answer") => format!("{action} →"),
@@ -108,18 +108,18 @@ fn line(record: &AuditRecord) -> String {
     };
     for name in NEXT.into_iter().chain(record.keys().filter(is_other).map(String::as_str)) {
         if let Some(fact) = record.get(name) {
-            text.push_str(&format!("  {}={}", quote::fact(name), said(fact)));
+            text.push_str(&format!("  {}={}", quote::fact(name), format_value(fact)));
         }
     }
     text
 }
 
 /// A value in one line; text with blanks or an equals sign is quoted.
-fn said(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) if text.contains([' ', '=']) || text.is_empty() => quote::in_quotes(text),
         Value::String(text) => quote::fact(text),
-        Value::Array(all) => all.iter().map(said).collect::<Vec<_>>().join(","),
+        Value::Array(all) => all.iter().map(format_value).collect::<Vec<_>>().join(","),
         other => quote::line(&other.to_string()).into_owned(),
     }
 }

@@ -102,7 +102,7 @@ async fn purge(
     } else if !done.only_failed() {
         let freed: u64 = done.answers.iter().filter_map(|answer| answer.freed_bytes).sum();
         let sessions = counted(done.answers.len() as u64, "session", "sessions");
-        print::note(format_args!("{sessions} removed, {} freed", units::said(freed)));
+        print::note(format_args!("{sessions} removed, {} freed", units::format_size(freed)));
     }
     done.outcome()
 }

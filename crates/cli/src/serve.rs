@@ -346,7 +346,7 @@ fn audit_share(text: &str) -> Result<u64, String> {
 fn bytes(text: &str, least: u64) -> Result<u64, String> {
     Some(units::bytes(text)?)
         .filter(|bytes| *bytes >= least)
-        .ok_or_else(|| format!("must be at least {}", units::said(least)))
+        .ok_or_else(|| format!("must be at least {}", units::format_size(least)))
 }
 
 fn audit_keep(text: &str) -> Result<Duration, String> {

@@ -35,8 +35,8 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     Ok(bytes as u64)
 }
 
-/// A size for people.
-pub fn said(bytes: u64) -> String {
+/// A size for people, in its largest unit.
+pub fn format_size(bytes: u64) -> String {
     let mut units = SIZES[..5].iter().rev();
     match units.find(|(_, size)| bytes as f64 >= *size && *size > 1.0) {
         Some((unit, size)) => format!("{:.1} {unit}", bytes as f64 / size),
@@ -76,9 +76,9 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_said_in_its_largest_unit() {
+    fn a_size_is_printed_in_its_largest_unit() {
         assert_eq!(
-            [0, 1023, 1024, 5 << 20, 3 << 30].map(said),
+            [0, 1023, 1024, 5 << 20, 3 << 30].map(format_size),
             ["0 bytes", "1023 bytes", "1.0 KiB", "5.0 MiB", "3.0 GiB"]
         );
     }

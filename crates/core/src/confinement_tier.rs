@@ -1,4 +1,4 @@
-//! How strong the confinement of a session is.
+//! How strong the confinement of a session is, and which strengths a machine offers.
 
 /// The tiers, the weakest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -30,4 +30,11 @@ impl ConfinementTier {
             Self::Container => "container",
         }
     }
+}
+
+/// The tiers of confinement, each with the reason why this machine cannot give it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapabilitiesView {
+    /// The tiers, the weakest first; without a reason sessions can be started with it.
+    pub confinement: Vec<(ConfinementTier, Option<String>)>,
 }

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::action::{
-    Action, ActionError, AuditClass, Boxed, Dispatch, Execute, Facts, Input, Outcome, PatternShare, check_command,
+    Action, ActionError, AuditClass, Boxed, Dispatch, Execute, Facts, Input, Outcome, PatternShare, Terminate,
+    check_command,
 };
 use crate::approval_wait::ApprovalWait;
 use crate::audit::{AuditLog, Entry};
-use crate::composites;
 pub use crate::composites::{Caller, TimeLimits, expand};
 use crate::credentials::named_tokens::Tokens;
 use crate::credentials::tickets::Tickets;
@@ -134,8 +134,8 @@ impl Dispatcher {
         }
     }
 
-    /// Whether an action may be performed: by its principal's scope, its size, its session's policy, and as the audit log can have it. Returns
-    /// the session in which it runs or types something, and the approval that it uses up.
+    /// Whether an action may be performed: by its principal's scope, its size, its session's policy, and as the audit log can have
+    /// it. Returns the session in which it runs or types something, and the approval that it uses up.
     async fn admit(
         &self,
         principal: &Principal,
@@ -328,7 +328,14 @@ impl Dispatcher {
                 sessions = sessions::sessions_of_gone_client(&self.services) => sessions,
             };
             let dispatcher = self.clone();
-            tokio::spawn(async move { composites::client_gone::end(&dispatcher, sessions).await });
+            tokio::spawn(async move {
+                for (session, owner) in sessions {
+                    tracing::info!(%session, "its client has gone");
+                    let terminate = Terminate { session, force: false, signo: None, grace: None, purges: false };
+                    // A session that does not end now was ended before, or its holder keeps it.
+                    let _ = dispatcher.dispatch(&owner, Action::Terminate(terminate)).await;
+                }
+            });
         }
     }
 }

@@ -154,23 +154,23 @@ impl Principal {
 
     /// Whether a person may be acting, else why not: a tool or a program in a session is none, and a program in a session that is not
     /// confined can read the server's own token, which it would show over TCP.
-    pub(crate) fn may_be_a_person(&self) -> Result<(), &'static str> {
+    pub(crate) fn may_be_a_person(&self) -> Result<(), NoPerson> {
         let Origin { door, transport, from_session, is_users_process } = &self.origin;
         if from_session.is_some() || *door == Door::Mcp {
-            return Err(
+            return Err(NoPerson(
                 "only a person can do this, at the command line or over REST; no tool and no program in a session can",
-            );
+            ));
         }
         if self.pass.is_none() && *transport == Some(TransportKind::Tcp) && !is_users_process {
-            return Err(
+            return Err(NoPerson(
                 "the server's own token cannot do this over TCP: use the command line, or a named token of scope admin",
-            );
+            ));
         }
         Ok(())
     }
 
-    /// The name of the first principal of the chain in which each has made the token of the next; its own where the user has made its token.
-    /// A principal has the tokens that it makes, so all with the same first maker may be one.
+    /// The name of the first principal of the chain in which each has made the token of the next; its own where the user has made
+    /// its token. A principal has the tokens that it makes, so all with the same first maker may be one.
     pub(crate) fn first_maker(&self) -> &str {
         self.pass.as_ref().and_then(|pass| pass.first_maker.as_deref()).unwrap_or(&self.name)
     }
@@ -321,6 +321,10 @@ impl PartialEq for LogIn {
 }
 
 impl Eq for LogIn {}
+
+/// Why no person can be acting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoPerson(pub(crate) &'static str);
 
 /// The process at the other end of a connection to the Unix socket, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]

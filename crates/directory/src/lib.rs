@@ -1,7 +1,8 @@
 //! The directory of the nodes behind one load balancer, in Redis (or Valkey): which nodes serve, and the records of their sessions.
 //!
 //! Each key but the stream and the tokens has one writer, the node whose number it has. A node claims its number with a lease and renews
-//! it; a second server with the same number is refused. All keys of a node have its number as their hash tag, so a cluster keeps them in one slot.
+//! it; a second server with the same number is refused. All keys of a node have its number as their hash tag, so a cluster keeps
+//! them in one slot.
 //!
 //! | key | type | content |
 //! |---|---|---|
@@ -114,8 +115,8 @@ pub struct Event {
 pub type Error = RedisError;
 
 impl Directory {
-    /// The directory at this URL (`redis://`, `rediss://`, `redis+unix://`), for an instance that serves as this node. It connects when it is
-    /// first asked, and again whenever it has lost its connection. A claim expires `lease` after its last renewal.
+    /// The directory at this URL (`redis://`, `rediss://`, `redis+unix://`), for an instance that serves as this node. It connects
+    /// when it is first asked, and again whenever it has lost its connection. A claim expires `lease` after its last renewal.
     pub fn open(url: &str, node: u16, instance: String, lease: Duration) -> Result<Self, Error> {
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(PATIENCE))

@@ -84,7 +84,8 @@ pub fn make_settings(project: &Path) {
     }
 }
 
-/// The commands that change those settings, in this session of a container or a sandbox, are refused, and all others in the project are not.
+/// The commands that change those settings, in this session of a container or a sandbox, are refused, and all others in the
+/// project are not.
 pub async fn keeps_settings(shell: &Session, project: &Path) {
     for setting in SETTINGS {
         for change in [

@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::{socket, time};
-use wire::{Echo, FromHolder, Status, ToHolder};
+use wire::{FromHolder, ShownBy, Status, ToHolder};
 
 use crate::connection::Connection;
 
@@ -126,13 +126,13 @@ impl Connections {
     }
 
     pub(crate) fn answer(&mut self, caller: Caller, status: Status, value: u64) {
-        self.answer_typed(caller, status, value, Echo::Unknown);
+        self.answer_typed(caller, status, value, ShownBy::Unknown);
     }
 
     /// Answers a request that has typed, and says how that is shown.
-    pub(crate) fn answer_typed(&mut self, (id, seq): Caller, status: Status, value: u64, echo: Echo) {
+    pub(crate) fn answer_typed(&mut self, (id, seq): Caller, status: Status, value: u64, shown_by: ShownBy) {
         if let Some(connection) = self.list.iter_mut().find(|c| c.id == id) {
-            connection.send(&FromHolder::Done { seq, status, value, echo });
+            connection.send(&FromHolder::Done { seq, status, value, shown_by });
         }
     }
 
@@ -146,7 +146,7 @@ impl Connections {
     pub(crate) fn hold_answers(&mut self, callers: &[Caller], status: Status, value: u64) {
         for (id, seq) in callers {
             if let Some(connection) = self.list.iter_mut().find(|c| c.id == *id) {
-                connection.hold(&FromHolder::Done { seq: *seq, status, value, echo: Echo::Unknown });
+                connection.hold(&FromHolder::Done { seq: *seq, status, value, shown_by: ShownBy::Unknown });
             }
         }
     }
@@ -233,7 +233,7 @@ mod tests {
         connections.flush(true);
         assert_eq!(received(&mut server), []);
         connections.answer((0, 6), Status::Busy, 2);
-        let done = |seq, status, value| FromHolder::Done { seq, status, value, echo: Echo::Unknown };
+        let done = |seq, status, value| FromHolder::Done { seq, status, value, shown_by: ShownBy::Unknown };
         assert_eq!(received(&mut server), [done(5, Status::Ok, 1), done(6, Status::Busy, 2)]);
     }
 

@@ -16,7 +16,7 @@ use sys::pty::Pty;
 use sys::sandbox::{Layout, Sandbox};
 use sys::spawn::SpawnError;
 use sys::{signal, spawn, time};
-use wire::{ATTESTATION_FD, COMMAND_FD, Echo, FromHolder, SCRIPT_FD, Spec, Status, TEMPORARY_FOLDER};
+use wire::{ATTESTATION_FD, COMMAND_FD, FromHolder, SCRIPT_FD, ShownBy, Spec, Status, TEMPORARY_FOLDER};
 
 use crate::connection::Connection;
 use crate::staging::Staging;
@@ -217,7 +217,7 @@ fn environment(spec: &Spec, folder: &Path) -> Vec<Vec<u8>> {
 /// The frame that reports why the shell could not be started.
 fn not_started(step: spawn::Step, errno: u32) -> FromHolder {
     let value = u64::from(step as u8) << 32 | u64::from(errno);
-    FromHolder::Done { seq: 0, status: Status::Failed, value, echo: Echo::Unknown }
+    FromHolder::Done { seq: 0, status: Status::Failed, value, shown_by: ShownBy::Unknown }
 }
 
 /// Gives the holder a session of its own, so that no terminal hang-up and no group signal reaches it, and makes it the

@@ -1,7 +1,7 @@
 //! Reads a journal while it grows and while its beginning is freed, without a lock against the writer.
 //!
-//! It never returns a byte that the terminal did not print, but for the `*` of its masks. The writer publishes the new first offset before it frees
-//! bytes; the reader reads the bytes first and the header second, so a hole always appears as a gap.
+//! It never returns a byte that the terminal did not print, but for the `*` of its masks. The writer publishes the new first
+//! offset before it frees bytes; the reader reads the bytes first and the header second, so a hole always appears as a gap.
 
 use crate::writer::{first_data, first_kept};
 use crate::{EVENTS_FILE, JOURNAL_FILE, Masks, Offset, header, open_to_read};

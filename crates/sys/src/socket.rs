@@ -155,7 +155,8 @@ pub fn peer_uid(stream: impl AsFd) -> io::Result<u32> {
     Ok(peer(stream)?.uid)
 }
 
-/// Listens on `folder/name`, which only this user can connect to. The path goes through `/proc/self/fd`, because sockaddr_un holds only 108 bytes.
+/// Listens on `folder/name`, which only this user can connect to. The path goes through `/proc/self/fd`, because sockaddr_un holds
+/// only 108 bytes.
 pub fn listen_in(folder: &Path, name: &str) -> io::Result<UnixListener> {
     let dir = std::fs::File::open(folder)?;
     let path = short_path(&dir, name);

@@ -68,7 +68,8 @@ fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
 }
 
 /// Characters that change how others are read without being seen themselves: directions (Unicode UAX 9), tags, fillers, and
-/// controls that some terminals obey. A joiner or one variation selector is part of how an emoji or a script is written; a row of selectors is a hiding place.
+/// controls that some terminals obey. A joiner or one variation selector is part of how an emoji or a script is written; a row of
+/// selectors is a hiding place.
 pub fn is_unseen(c: char, before: char) -> bool {
     let is_selector = |c| matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
     match c {

@@ -12,8 +12,8 @@ mod spec;
 
 pub use claim::{Claim, Holding};
 pub use frames::{
-    Activity, ENDS_LINE, Echo, FRAME_BYTES_MAX, FrameTooLarge, Frames, FromHolder, Hello, Key, NO_KEY, Observed,
-    PROTOCOL, State, Status, Tail, Target, ToHolder, in_part, is_same_name, line_ends, typed_in_part,
+    Activity, ENDS_LINE, FRAME_BYTES_MAX, FrameTooLarge, Frames, FromHolder, Hello, Key, NO_KEY, Observed, PROTOCOL,
+    ShownBy, State, Status, Tail, Target, ToHolder, in_part, is_same_name, line_ends, typed_in_part,
 };
 pub use spec::{Handover, HandoverMethod, HardLimits, Spec};
 pub use sys::confinement::{Namespaces, Rules};

@@ -1,8 +1,9 @@
 //! `ptyd mcp`: carries MCP lines between a host's pipes and this user's server, and survives the server.
 //!
 //! One thread, one poll loop, no runtime: it is started for every client, and every message passes through it. A second
-//! thread looks for a server, so that the host is not kept waiting by one that hangs. stdout has only MCP. When the server dies, the next one gets the handshake and the open requests again; they are numbered,
-//! so nothing is done twice, and the host only sees a delay.
+//! thread looks for a server, so that the host is not kept waiting by one that hangs. stdout has only MCP. When the server dies,
+//! the next one gets the handshake and the open requests again; they are numbered, so nothing is done twice, and the host only
+//! sees a delay.
 
 mod discovery;
 mod handshake;

@@ -1,6 +1,7 @@
 //! The poll loop: the host's lines to the server, the server's lines to the host, and another server when one dies.
 //!
-//! A server is looked for by a second thread: a server that hangs must not keep the host waiting. Reading stops while the other side does not read, so memory is bounded in both directions.
+//! A server is looked for by a second thread: a server that hangs must not keep the host waiting. Reading stops while the other
+//! side does not read, so memory is bounded in both directions.
 
 use std::io;
 use std::mem::MaybeUninit;

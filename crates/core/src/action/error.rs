@@ -7,6 +7,7 @@ use terminal::quote;
 
 use super::secret::SecretRefusal;
 use crate::ids::{CommandId, NoSessionId, SessionId};
+use crate::principal::NoPerson;
 
 /// The hint if the program may be a shell.
 const INSIDE: &str = "; if it is a shell at its prompt, run the command in it with inside";
@@ -333,6 +334,12 @@ pub enum EndReason {
     /// The reason on record.
     #[error("{0}")]
     Recorded(String),
+}
+
+impl From<NoPerson> for ActionError {
+    fn from(NoPerson(why): NoPerson) -> Self {
+        Self::Denied { why: why.to_owned() }
+    }
 }
 
 impl From<NoSessionId> for ActionError {

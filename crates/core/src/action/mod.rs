@@ -9,7 +9,6 @@ mod audit;
 mod await_output;
 mod boxed;
 mod budget;
-mod capabilities;
 mod command;
 mod dialogue;
 mod drain;
@@ -35,13 +34,12 @@ mod watch;
 
 use std::sync::Arc;
 
-pub use crate::confinement_tier::ConfinementTier;
+pub use crate::confinement_tier::{CapabilitiesView, ConfinementTier};
 pub use approval::*;
 pub use audit::*;
 pub use await_output::*;
 pub use boxed::Boxed;
 pub use budget::{Budget, is_folded, runs_of_lines};
-pub use capabilities::*;
 pub use command::*;
 pub use dialogue::*;
 pub use drain::*;

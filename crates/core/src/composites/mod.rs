@@ -6,7 +6,6 @@
 mod await_output;
 mod await_sessions;
 mod caller;
-pub(crate) mod client_gone;
 mod dialogue;
 mod limited_commands;
 mod named_actions;

@@ -15,7 +15,6 @@ use super::live_sessions::LiveSessions;
 use super::on_disk::on_disk;
 use super::processes::Census;
 use super::session_metadata::SessionMetadata;
-use super::shared::Shared;
 use super::unreachable::Unreachable;
 use crate::action::{ActionError, EndReason, SessionView};
 use crate::host::holders;
@@ -319,8 +318,7 @@ impl KnownSessions {
             return ActionError::OtherNode { node: id.node(), id: id.to_string() };
         }
         let live = locked(&self.live);
-        let mut seen: Vec<&Shared> =
-            live.values().map(|h| &*h.shared).filter(|s| may_see(principal, &s.meta)).collect();
+        let mut seen: Vec<_> = live.values().map(|h| &*h.shared).filter(|s| may_see(principal, &s.meta)).collect();
         // No text is made of all the others.
         let unnamed = seen.len().saturating_sub(NAMED_MAX);
         if unnamed > 0 {
@@ -328,13 +326,13 @@ impl KnownSessions {
             seen.truncate(NAMED_MAX);
         }
         seen.sort_by(|a, b| a.id.cmp(&b.id));
-        let named = |shared: &&Shared| match &shared.meta.name {
+        let named = seen.iter().map(|shared| match &shared.meta.name {
             None => shared.id.to_string(),
             Some(name) => format!("{} ({})", shared.id, terminal::quote::line(name)),
-        };
+        });
         let others =
             (unnamed > 0).then(|| format!("and {unnamed} more, which list_terminal_sessions (GET /terminals) names"));
-        ActionError::NoSession { id: id.to_owned(), live: Some(seen.iter().map(named).chain(others).collect()) }
+        ActionError::NoSession { id: id.to_owned(), live: Some(named.chain(others).collect()) }
     }
 
     /// Lists the session as unreachable.

@@ -28,7 +28,6 @@ mod node_directory;
 mod node_records;
 mod on_disk;
 mod perform;
-mod person;
 mod processes;
 mod read_cursor;
 mod redaction;

@@ -175,7 +175,8 @@ async fn the_death_of_a_shell_is_reported() {
         dies(t, "exit 3", Some(3), None).await;
         dies(t, "exec true", Some(0), None).await;
         dies(t, &t.dialect.kills_itself("KILL"), None, Some("KILL")).await;
-        // The terminal stays open, for longer than the call waits: only the shell's own end is evidence. fish and zsh want `exit` twice while a job runs.
+        // The terminal stays open, for longer than the call waits: only the shell's own end is evidence. fish and zsh want `exit`
+        // twice while a job runs.
         if matches!(t.dialect, Dialect::Bash | Dialect::Dash) {
             dies(t, "sleep 300 & exit 5", Some(5), None).await;
         }

@@ -2,7 +2,7 @@
 //! secret only while the terminal does not echo. Query replies are written beside them.
 
 use sys::pty::Modes;
-use wire::{Echo, Status};
+use wire::{ShownBy, Status};
 
 use super::context::Context;
 use super::input_record::{put_on_record, shell_edits};
@@ -76,25 +76,25 @@ impl Input {
         context.publication.typed(now);
         let command = command.map_or(0, |(id, _)| id);
         // Behind other input it is written later, in other modes.
-        let echo = if self.is_writing() { Echo::Unknown } else { modes.map_or(Echo::Unknown, echo_in) };
+        let shown_by = if self.is_writing() { ShownBy::Unknown } else { modes.map_or(ShownBy::Unknown, shown_by) };
         self.push(request, command, now);
-        self.write_shown(echo, context, now);
+        self.write_shown(shown_by, context, now);
         true
     }
 
     pub(super) fn go_on_writing(&mut self, context: &mut Context, now: u64) {
-        self.write_shown(Echo::Unknown, context, now);
+        self.write_shown(ShownBy::Unknown, context, now);
     }
 
     /// Writes input that is shown so if it is written whole.
-    fn write_shown(&mut self, echo: Echo, context: &mut Context, now: u64) {
+    fn write_shown(&mut self, shown_by: ShownBy, context: &mut Context, now: u64) {
         if !self.is_writing() {
             return;
         }
         for done in self.write(context.terminal.leader(), now) {
             // The program that waited has input now, so an earlier foreground sample is out of date.
             context.sampler.typed(now, context.terminal.modes().is_some_and(|modes| modes.echo));
-            on_done(&done, echo, context, now);
+            on_done(&done, shown_by, context, now);
         }
         context.schedule_sample(now);
     }
@@ -102,27 +102,27 @@ impl Input {
     /// Drops the queued input together with unread terminal input; each sender gets the number of written bytes.
     pub(super) fn drop_queued(&mut self, context: &mut Context, now: u64) {
         for done in self.give_up() {
-            on_done(&done, Echo::Unknown, context, now);
+            on_done(&done, ShownBy::Unknown, context, now);
         }
     }
 }
 
-fn on_done(done: &InputDone, echo: Echo, context: &mut Context, now: u64) {
+fn on_done(done: &InputDone, shown_by: ShownBy, context: &mut Context, now: u64) {
     context.shell.remember(done.key, done.status, done.value);
     if done.is_command {
         // The command's record is published before the answer that names it.
         context.publish_now(now);
     }
     for caller in &done.from {
-        context.connections.answer_typed(*caller, done.status, done.value, echo);
+        context.connections.answer_typed(*caller, done.status, done.value, shown_by);
     }
 }
 
 /// How input is shown in these modes.
-fn echo_in(modes: Modes) -> Echo {
+fn shown_by(modes: Modes) -> ShownBy {
     match modes.echo {
-        true => Echo::Terminal,
-        false if foreground_observer::modes(&modes).are_an_editors() => Echo::Editor,
-        false => Echo::Unknown,
+        true => ShownBy::Terminal,
+        false if foreground_observer::modes(&modes).are_an_editors() => ShownBy::Editor,
+        false => ShownBy::Unknown,
     }
 }

@@ -1,4 +1,5 @@
-//! Response bodies that end when their reader's token is revoked, or its browser logs out: a stream may last for hours after authentication.
+//! Response bodies that end when their reader's token is revoked, or its browser logs out: a stream may last for hours after
+//! authentication.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -1,5 +1,5 @@
-//! `/terminals/{sessionId}/actions/{action}`: performs a named action that the session got at its start; `composites/named_actions.rs` of the core
-//! does it.
+//! `/terminals/{sessionId}/actions/{action}`: performs a named action that the session got at its start;
+//! `composites/named_actions.rs` of the core does it.
 
 use std::collections::BTreeMap;
 

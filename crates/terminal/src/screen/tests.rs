@@ -447,7 +447,10 @@ proptest! {
     #[test]
     // promise: output-8
     fn hostile_bytes_and_sizes_never_fail(
-        steps in prop::collection::vec((prop::collection::vec(part(), 0..12), prop::collection::vec(any::<u8>(), 0..60), 0u16..40, 0u16..20), 1..8),
+        steps in prop::collection::vec(
+            (prop::collection::vec(part(), 0..12), prop::collection::vec(any::<u8>(), 0..60), 0u16..40, 0u16..20),
+            1..8,
+        ),
     ) {
         let mut screen = Screen::new(1, 1);
         for (parts, noise, cols, rows) in steps {

@@ -178,7 +178,7 @@ pub enum Target {
 /// How input is shown that was typed: the same before and after it was written, all at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Echo {
+pub enum ShownBy {
     /// It is not shown, or nobody can tell.
     #[default]
     Unknown = 0,
@@ -188,7 +188,7 @@ pub enum Echo {
     Editor = 2,
 }
 
-impl Echo {
+impl ShownBy {
     fn of(number: u8) -> Self {
         match number {
             1 => Self::Terminal,
@@ -216,7 +216,7 @@ pub enum FromHolder {
         /// The command's id, or how many bytes or processes; see the request.
         value: u64,
         /// How the typed input is shown.
-        echo: Echo,
+        shown_by: ShownBy,
     },
     /// Another server has taken over; this connection ends.
     Displaced,
@@ -497,8 +497,8 @@ impl FromHolder {
             Self::Observed(o) => {
                 e.u8(kind::OBSERVED).u64(o.answered.0).bool(o.is_new).raw(o.facts.to_string().as_bytes())
             }
-            Self::Done { seq, status, value, echo } => {
-                e.u8(kind::DONE).u32(*seq).u8(*status as u8).u64(*value).u8(*echo as u8)
+            Self::Done { seq, status, value, shown_by } => {
+                e.u8(kind::DONE).u32(*seq).u8(*status as u8).u64(*value).u8(*shown_by as u8)
             }
             Self::Displaced => e.u8(kind::DISPLACED),
         };
@@ -524,9 +524,12 @@ impl FromHolder {
                 is_new: d.bool()?,
                 facts: std::str::from_utf8(d.rest()).ok()?.parse().ok()?,
             }),
-            kind::DONE => {
-                Self::Done { seq: d.u32()?, status: Status::of(d.u8()?), value: d.u64()?, echo: Echo::of(d.u8()?) }
-            }
+            kind::DONE => Self::Done {
+                seq: d.u32()?,
+                status: Status::of(d.u8()?),
+                value: d.u64()?,
+                shown_by: ShownBy::of(d.u8()?),
+            },
             kind::DISPLACED => Self::Displaced,
             _ => return None,
         })

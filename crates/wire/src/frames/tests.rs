@@ -53,7 +53,7 @@ fn every_frame_is_read_back_as_it_was_written_at_any_cut() {
         FromHolder::Hello(Hello { protocol: 1, holder_pid: 2, shell_pid: 3, cols: 4, rows: 5, command: 6, tail }),
         FromHolder::Tail(tail),
         FromHolder::Observed(Observed { answered: Offset(11), is_new: true, facts: facts() }),
-        FromHolder::Done { seq: 1, status: Status::Stalled, value: 4096, echo: Echo::Editor },
+        FromHolder::Done { seq: 1, status: Status::Stalled, value: 4096, shown_by: ShownBy::Editor },
         FromHolder::Displaced,
     ];
     for frame in from {

@@ -63,8 +63,8 @@ pub struct Handover {
     pub method: HandoverMethod,
     /// The descriptor on which the shell reports; 0 is [`crate::ATTESTATION_FD`].
     pub attestation_fd: u32,
-    /// The script of a shell that cannot open it by path, because it is another user's or confined: the shell inherits it as [`crate::SCRIPT_FD`].
-    /// Empty if the shell opens it by path.
+    /// The script of a shell that cannot open it by path, because it is another user's or confined: the shell inherits it as
+    /// [`crate::SCRIPT_FD`]. Empty if the shell opens it by path.
     pub script: Vec<u8>,
     /// The line with which a shell with keys takes a plain command in its usual state from [`crate::COMMAND_FD`]. Empty if
     /// it has none.

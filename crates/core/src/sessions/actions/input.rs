@@ -63,7 +63,7 @@ pub(in crate::sessions) async fn input(
                 // The output that is read has masks, too.
                 let mut typed_bytes = bytes.clone();
                 handle.shared.folder.masks().mask(&mut typed_bytes);
-                finished.from = typed_echo::end(typed.echo, &typed_bytes, (typed.from, to), cols, read);
+                finished.from = typed_echo::end(typed.shown_by, &typed_bytes, (typed.from, to), cols, read);
             }
             let key = request.key.clone();
             let task = asked.map(|wait| TaskWait { wait, ports, background: None, key });

@@ -8,7 +8,6 @@ use crate::principal::Principal;
 use crate::profile::Profile;
 use crate::sessions::launch::launcher::Launcher;
 use crate::sessions::on_disk::on_disk;
-use crate::sessions::person::check_person;
 use crate::sessions::services::Services;
 
 /// All secrets without their values, by name.
@@ -16,7 +15,7 @@ pub(in crate::sessions) async fn named_secrets(
     services: &Arc<Services>,
     principal: &Principal,
 ) -> Result<Vec<NamedSecretView>, ActionError> {
-    check_person(principal)?;
+    principal.may_be_a_person()?;
     let services = Arc::clone(services);
     on_disk(move || {
         let of = profiles_by_secret(&services.launcher);
@@ -33,7 +32,7 @@ pub(in crate::sessions) async fn set_secret(
     name: &str,
     value: &SecretValue,
 ) -> Result<NamedSecretView, ActionError> {
-    check_person(principal)?;
+    principal.may_be_a_person()?;
     let (services, name, value) = (Arc::clone(services), name.to_owned(), value.clone());
     let by = principal.name.clone();
     on_disk(move || {
@@ -50,7 +49,7 @@ pub(in crate::sessions) async fn remove_secret(
     principal: &Principal,
     name: &str,
 ) -> Result<NamedSecretView, ActionError> {
-    check_person(principal)?;
+    principal.may_be_a_person()?;
     let (services, name, by) = (Arc::clone(services), name.to_owned(), principal.name.clone());
     on_disk(move || {
         let set_at = services.backends.secrets.remove(&name)?;

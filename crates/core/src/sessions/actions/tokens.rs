@@ -7,7 +7,6 @@ use crate::principal::Principal;
 use crate::sessions::launch::{effective_profile, policy_of_new};
 use crate::sessions::node_records::exchange_changed_tokens;
 use crate::sessions::on_disk::on_disk;
-use crate::sessions::person::check_person;
 use crate::sessions::services::Services;
 use crate::sessions::session_metadata::SessionMetadata;
 
@@ -17,7 +16,7 @@ pub(in crate::sessions) async fn make(
     principal: &Principal,
     request: &MakeToken,
 ) -> Result<FreshToken, ActionError> {
-    check_person(principal)?;
+    principal.may_be_a_person()?;
     let (writer, maker, request) = (Arc::clone(services), principal.clone(), request.clone());
     let mut made = on_disk(move || {
         policy_of_new::check_policy_of_token(&writer.launcher.policies, &request)?;

@@ -1,4 +1,4 @@
-//! Adoption: how sessions get their actor in this server, after a start of a holder or after a restart of the server.
+//! Adoption: how sessions get their actor again after a restart of the server or a fault, and what follows the end of an actor.
 //!
 //! Sessions from before this server are adopted in the background. A session counts as live as long as its holder
 //! lives, whether the holder answers or not. It is recorded as ended only once its holder is known to have ended, or no
@@ -8,37 +8,24 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use journal::EventsReader;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
-use wire::{FromHolder, PROTOCOL, Tail, ToHolder};
+use wire::{PROTOCOL, ToHolder};
 
-use super::state::{Adopting, Adoption};
-use crate::action::ActionError;
+use super::seat::{SessionFiles, seat};
+use super::state::Adopting;
 use crate::host::Identity;
-use crate::host::holders::{
-    self, HolderConnection, Liveness, NoGreeting, SessionFolder, greeting, speaks_another_protocol, start_error,
-};
-use crate::ids::SessionId;
-use crate::limits;
-use crate::limits::{FAULT_PAUSE, FAULTS_FORGOTTEN, FAULTS_MAX};
-use crate::mutex::locked;
+use crate::host::holders::{self, Liveness, NoGreeting, SessionFolder, greeting, speaks_another_protocol};
+use crate::limits::{self, FAULT_PAUSE, FAULTS_MAX};
 use crate::principal::Detach;
-use crate::sessions::backends::Backends;
-use crate::sessions::concurrency_limits::{Permits, SessionPlace};
-use crate::sessions::ended::{session, unwitnessed_end};
-use crate::sessions::handle::Handle;
+use crate::sessions::concurrency_limits::SessionPlace;
+use crate::sessions::ended::unwitnessed_end;
 use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
-use crate::sessions::session::{Actor, Now, Session};
+use crate::sessions::session::{Actor, Session};
 use crate::sessions::shared::Shared;
-use crate::sessions::tasks::follow::wait_on_for_tasks;
 use crate::sessions::unreachable::{Hindrance, Unreachable, does_not_answer};
-use crate::sessions::viewer_feed::Published;
-use crate::store::SessionRow;
 
-/// How long a new holder may take to send its Hello.
-const GREETING: Duration = Duration::from_secs(10);
 /// A timeout that never expires.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
@@ -50,74 +37,8 @@ enum AdoptionResult {
     Not(Hindrance, String),
 }
 
-/// The files that an actor reads.
-struct SessionFiles {
-    shared: Arc<Shared>,
-    damage: Option<String>,
-    events: Option<EventsReader>,
-}
-
-/// Waits for the Hello of a new holder, and starts the session's actor.
-pub(in crate::sessions) async fn take_on(
-    services: &Arc<Services>,
-    id: &SessionId,
-    folder: SessionFolder,
-    mut connection: HolderConnection,
-    place: SessionPlace,
-) -> Result<Handle, ActionError> {
-    let early = match tokio::time::timeout(GREETING, greeting(&mut connection)).await {
-        Ok(Ok(early)) => early,
-        Ok(Err(refused)) => return Err(refused.error(&folder)),
-        Err(_) => return Err(ActionError::Start { why: "the holder does not answer".to_owned() }),
-    };
-    let opened = open(&services.backends, id, &folder).map_err(|e| start_error("the session's folder", &e))?;
-    Ok(seat(services, opened, connection, early, None, Some(place)))
-}
-
-fn open(backends: &Arc<Backends>, id: &SessionId, folder: &SessionFolder) -> io::Result<SessionFiles> {
-    let (shared, damage) = session::open(id, folder, backends)?;
-    let events = crate::sessions::replay_order::events(&shared.folder)?;
-    Ok(SessionFiles { shared: Arc::new(shared), damage, events })
-}
-
-/// Starts the actor of a session; `row` is what the history has of it.
-fn seat(
-    services: &Arc<Services>,
-    opened: SessionFiles,
-    connection: HolderConnection,
-    early: Vec<FromHolder>,
-    row: Option<&SessionRow>,
-    place: Option<SessionPlace>,
-) -> Handle {
-    let SessionFiles { shared, damage, events } = opened;
-    let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
-    let (tail_sender, tail) = watch::channel(Tail::default());
-    let (feed_sender, feed) = watch::channel(Published::default());
-    let mut session = Session::new(Arc::clone(&shared), events, tail_sender, early, Now::read());
-    damage.into_iter().for_each(|what| session.cx.is_damaged(what));
-    let actor = Actor::new(session, connection, requests, feed_sender, Arc::clone(&services.server_events));
-    let handle = Handle {
-        shared: Arc::clone(&shared),
-        mailbox,
-        tail,
-        feed,
-        stopping: services.sessions.stop_signal(),
-        permits: Permits::default(),
-    };
-    services.sessions.add(handle.clone());
-    services.create_keys.remember_default(&shared.meta, &shared.id);
-    services.create_keys.remember_key(&shared.meta, &shared.id);
-    let now = shared.row(None);
-    if row != Some(&now) {
-        services.history.store.put_session(now);
-    }
-    tokio::spawn(wait_on_for_tasks(Arc::clone(services), shared.id.clone()));
-    tokio::spawn(watch_over(Arc::clone(services), Box::new(actor), place, services.sessions.stop_signal()));
-    handle
-}
-
 /// Adopts a session again whose actor ended before the session did.
-pub(super) async fn adopt_again(services: Arc<Services>, shared: Arc<Shared>, met: Option<Identity>) {
+async fn adopt_again(services: Arc<Services>, shared: Arc<Shared>, met: Option<Identity>) {
     let (id, folder) = (shared.id.clone(), SessionFolder::clone(&shared.folder));
     let adopting = Adopting::new(id, folder, Some(shared.row(None)), met);
     drop(shared);
@@ -125,7 +46,7 @@ pub(super) async fn adopt_again(services: Arc<Services>, shared: Arc<Shared>, me
 }
 
 /// Leaves a session alone that this server cannot read, until its holder has ended.
-pub(super) async fn leave_alone(services: Arc<Services>, shared: Arc<Shared>, why: String) {
+async fn leave_alone(services: Arc<Services>, shared: Arc<Shared>, why: String) {
     let (id, folder) = (shared.id.clone(), SessionFolder::clone(&shared.folder));
     let adopting = Adopting::new(id, folder, Some(shared.row(None)), None);
     drop(shared);
@@ -256,7 +177,7 @@ async fn try_to_adopt(
             return AdoptionResult::Not(Hindrance::Silent, "the connection to its holder broke".to_owned());
         }
     };
-    let opened = open(&services.backends, &adopting.id, &adopting.folder);
+    let opened = SessionFiles::open(&services.backends, &adopting.id, &adopting.folder);
     services.server_events.metrics.adopted(opened.is_ok());
     let opened = match opened {
         Ok(opened) => opened,
@@ -265,8 +186,9 @@ async fn try_to_adopt(
         }
         Err(e) => return AdoptionResult::Not(Hindrance::Damaged, format!("its files are damaged: {e}")),
     };
-    let handle = seat(services, opened, connection, early, adopting.row.as_ref(), place.take());
-    check_client(services, &handle);
+    let (handle, actor) = seat(services, opened, connection, early, adopting.row.as_ref());
+    run(services, actor, place.take());
+    check_client(services, &handle.shared);
     if adopting.row.is_none() {
         // The store was lost, and the actor has only the newest commands.
         let (services, id) = (Arc::clone(services), adopting.id.clone());
@@ -278,10 +200,10 @@ async fn try_to_adopt(
 
 /// A client from before the restart counts as disconnected until it connects again. It has some time for that, because its
 /// `ptyd mcp` lives on and looks for this server.
-fn check_client(services: &Services, handle: &Handle) {
-    let Some(client) = &handle.shared.meta.client else { return };
+fn check_client(services: &Services, shared: &Shared) {
+    let Some(client) = &shared.meta.client else { return };
     if !services.clients.knows(client) {
-        let detach = match handle.shared.meta.detach {
+        let detach = match shared.meta.detach {
             Detach::Keep => Detach::Keep,
             Detach::After(grace) => Detach::After(grace.max(sys::fault::scaled(limits::CLIENT_RETURNS))),
         };
@@ -341,6 +263,11 @@ fn actor_ended(services: &Services, session: &Session) {
     services.read_cursors.has_ended(&session.cx.shared.id);
 }
 
+/// Runs the actor of a session.
+pub(super) fn run(services: &Arc<Services>, actor: Box<Actor>, place: Option<SessionPlace>) {
+    tokio::spawn(watch_over(Arc::clone(services), actor, place, services.sessions.stop_signal()));
+}
+
 /// Runs the actor to its end, and adopts its session again if that has not ended. Boxed because the future is
 /// recursive; what follows the actor's end is boxed so that it takes no memory before.
 fn watch_over(
@@ -362,7 +289,7 @@ fn watch_over(
                 Box::pin(adopt_again(services, shared, met)).await;
             }
             Ok(actor) => actor_ended(&services, &actor.session),
-            Err(fault) if fault.is_panic() => match pause_after_fault(&services.sessions.adoption, &shared.id) {
+            Err(fault) if fault.is_panic() => match services.sessions.adoption.pause_after_fault(&shared.id) {
                 Some(pause) => {
                     tracing::error!(session = %shared.id, ?pause, "the session's task panicked (a bug in ptyd); the session is adopted again");
                     // A session that fails at once must not keep a CPU busy.
@@ -382,14 +309,4 @@ fn watch_over(
             Err(_) => {}
         }
     })
-}
-
-/// How long to wait before the session is adopted again; `None` after too many faults.
-fn pause_after_fault(adoption: &Adoption, id: &SessionId) -> Option<Duration> {
-    let now = Instant::now();
-    let mut faults = locked(&adoption.faults);
-    faults.retain(|_, (_, at)| now.duration_since(*at) < FAULTS_FORGOTTEN);
-    let (count, at) = faults.entry(id.clone()).or_insert((0, now));
-    (*count, *at) = (*count + 1, now);
-    (*count < FAULTS_MAX).then(|| FAULT_PAUSE * 2u32.pow(*count - 1))
 }

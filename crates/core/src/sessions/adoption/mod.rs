@@ -2,4 +2,6 @@
 
 pub(super) mod adopt;
 pub(super) mod examination;
+mod seat;
 pub(super) mod state;
+pub(super) mod take_on;

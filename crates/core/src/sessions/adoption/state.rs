@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -9,6 +10,7 @@ use tokio::time::Instant;
 use crate::host::Identity;
 use crate::host::holders::SessionFolder;
 use crate::ids::SessionId;
+use crate::limits::{FAULT_PAUSE, FAULTS_FORGOTTEN, FAULTS_MAX};
 use crate::mutex::locked;
 use crate::sessions::session_metadata::SessionMetadata;
 use crate::sessions::unreachable::Unreachable;
@@ -56,7 +58,7 @@ pub(in crate::sessions) struct Adoption {
     /// Whether every session from before this server has been examined.
     pub(in crate::sessions) is_done: watch::Sender<bool>,
     /// How often in a row a session's actor has panicked, and when last.
-    pub(super) faults: Mutex<HashMap<SessionId, (u32, Instant)>>,
+    faults: Mutex<HashMap<SessionId, (u32, Instant)>>,
 }
 
 impl Adoption {
@@ -73,6 +75,16 @@ impl Adoption {
         let mut changes = self.changed.subscribe();
         // The sender lives as long as this.
         let _ = changes.wait_for(|_| !locked(&self.unreachable).contains_key(id)).await;
+    }
+
+    /// How long to wait before a session whose actor has panicked is adopted again; `None` after too many faults.
+    pub(super) fn pause_after_fault(&self, id: &SessionId) -> Option<Duration> {
+        let now = Instant::now();
+        let mut faults = locked(&self.faults);
+        faults.retain(|_, (_, at)| now.duration_since(*at) < FAULTS_FORGOTTEN);
+        let (count, at) = faults.entry(id.clone()).or_insert((0, now));
+        (*count, *at) = (*count + 1, now);
+        (*count < FAULTS_MAX).then(|| FAULT_PAUSE * 2u32.pow(*count - 1))
     }
 }
 

@@ -24,7 +24,6 @@ use crate::ids::{IdKind, SessionId};
 use crate::limits::{APPROVAL_LIFETIME, APPROVALS_PER_PRINCIPAL_MAX};
 use crate::mutex::locked;
 use crate::principal::{Door, Principal};
-use crate::sessions::person::check_person;
 use crate::sessions::secret_requests::random_name;
 
 /// A request for which a person is asked.
@@ -327,7 +326,7 @@ impl Approvals {
         now: Instant,
         remember: &dyn Fn(&str, &str, &Path) -> Result<(), ActionError>,
     ) -> Result<(ApprovalView, bool), ActionError> {
-        check_person(principal)?;
+        principal.may_be_a_person()?;
         if let Some(node) = IdKind::Approval.node_of(id).filter(|node| *node != self.0.node) {
             return Err(ActionError::OtherNode { id: id.to_owned(), node });
         }

@@ -53,7 +53,8 @@ impl Launcher {
         })
     }
 
-    /// The files and folders of the server that no confined session opens: its configuration, its policies, its socket and the state directory.
+    /// The files and folders of the server that no confined session opens: its configuration, its policies, its socket and the
+    /// state directory.
     pub(super) fn own_places(&self) -> Vec<PathBuf> {
         let remembered = self.policies.remembered();
         let files = [self.config_file.as_deref(), self.policies.path(), remembered.as_deref()];

@@ -10,7 +10,7 @@ use crate::action::{ActionError, ServerEventKind};
 use crate::block_in_place::block_in_place;
 use crate::host::holders::{self, Dead, StartedHolder, start_error};
 use crate::ids::SessionId;
-use crate::sessions::adoption::adopt;
+use crate::sessions::adoption::take_on::take_on;
 use crate::sessions::concurrency_limits::SessionPlace;
 use crate::sessions::drain::Admission;
 use crate::sessions::handle::Handle;
@@ -82,7 +82,7 @@ async fn launch_now(
     let result = match started {
         Ok(StartedHolder { connection, process }) => {
             let identity = process.identity();
-            let taken = adopt::take_on(services, id, folder.clone(), connection, place).await;
+            let taken = take_on(services, id, folder.clone(), connection, place).await;
             if taken.is_err() {
                 // A holder that does not greet may continue to run, with a shell that could never be found again.
                 process.kill().await;

@@ -4,7 +4,7 @@
 //! terminal, and painted the typed line behind its prompt and nothing else. All other text stays, because the program may
 //! have printed it.
 
-use wire::Echo;
+use wire::ShownBy;
 
 use super::range::Slice;
 
@@ -17,7 +17,7 @@ const PAINTED_BYTES_MAX: u64 = 16 << 10;
 
 /// Where the echo of these bytes ends in this range of the output; its beginning if it does not begin with their echo.
 pub(crate) fn end(
-    echo: Echo,
+    shown_by: ShownBy,
     bytes: &[u8],
     (from, to): (u64, u64),
     cols: u16,
@@ -25,14 +25,14 @@ pub(crate) fn end(
 ) -> u64 {
     let Some(typed) = lines(bytes) else { return from };
     let part = |from, to| read(from, to).ok().filter(|slice| slice.from == from).map(|slice| slice.bytes);
-    let length = match echo {
-        Echo::Unknown => None,
-        Echo::Terminal => {
+    let length = match shown_by {
+        ShownBy::Unknown => None,
+        ShownBy::Terminal => {
             // Each line end is echoed as two bytes.
             let longest = (bytes.len() + typed.matches('\n').count()) as u64;
             part(from, to.min(from + longest)).and_then(|output| echoed(&typed, &output))
         }
-        Echo::Editor => {
+        ShownBy::Editor => {
             let before = part(from.saturating_sub(PROMPT_BYTES), from);
             let output = part(from, to.min(from + PAINTED_BYTES_MAX));
             before.zip(output).and_then(|(before, output)| painted(&typed, &before, &output, cols))
@@ -78,11 +78,11 @@ mod tests {
     use super::*;
 
     /// The output that is left behind these bytes, which were typed where the output ended with `before`.
-    fn left<'a>(echo: Echo, typed: &str, before: &str, output: &'a str) -> &'a str {
+    fn left<'a>(shown_by: ShownBy, typed: &str, before: &str, output: &'a str) -> &'a str {
         let journal = [before, output].concat().into_bytes();
         let read = |from: u64, to: u64| Ok(Slice { from, bytes: journal[from as usize..to as usize].to_vec() });
         let (from, to) = (before.len() as u64, journal.len() as u64);
-        &output[(end(echo, typed.as_bytes(), (from, to), 80, read) - from) as usize..]
+        &output[(end(shown_by, typed.as_bytes(), (from, to), 80, read) - from) as usize..]
     }
 
     #[test]
@@ -106,8 +106,8 @@ mod tests {
             ("\x04\n", "^D\r\n", "^D\r\n"),
             ("\n", "\r\n", "\r\n"),
         ] {
-            assert_eq!(left(Echo::Terminal, typed, "", output), rest, "{typed:?}");
-            assert_eq!(left(Echo::Unknown, typed, "", output), output, "`stty -echo; cat`: {typed:?}");
+            assert_eq!(left(ShownBy::Terminal, typed, "", output), rest, "{typed:?}");
+            assert_eq!(left(ShownBy::Unknown, typed, "", output), output, "`stty -echo; cat`: {typed:?}");
         }
     }
 
@@ -120,7 +120,7 @@ mod tests {
             ("x\r\n>>> ", repainted, "42\r\n>>> "),
             ("\x1b[?2004h>>> ", "6*7\r\n\x1b[?2004l\r42\r\n", "\x1b[?2004l\r42\r\n"),
         ] {
-            assert_eq!(left(Echo::Editor, "6*7\r", before, output), rest, "{output:?}");
+            assert_eq!(left(ShownBy::Editor, "6*7\r", before, output), rest, "{output:?}");
         }
         for (before, output) in [
             // `stty raw -echo; cat` has no prompt, and a program that repeats its input prints nothing else.
@@ -132,11 +132,11 @@ mod tests {
             (">>> ", "\r\n42\r\n>>> "),
             (">>> ", "\rbusy\r\n>>> 6*7\r\n42\r\n"),
         ] {
-            assert_eq!(left(Echo::Editor, "6*7\r", before, output), output, "{before:?}");
+            assert_eq!(left(ShownBy::Editor, "6*7\r", before, output), output, "{before:?}");
         }
         let output = "6*7\r\n42\r\n>>> 1\r\n1\r\n>>> ";
         assert_eq!(
-            left(Echo::Editor, "6*7\r1\r", ">>> ", output),
+            left(ShownBy::Editor, "6*7\r1\r", ">>> ", output),
             output,
             "of several lines the first is not the echo"
         );

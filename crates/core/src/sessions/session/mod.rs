@@ -20,7 +20,7 @@
 //! requests.rs                          the requests and answers
 //! draw_task.rs                         draws the screen at low priority
 //! step_input.rs, effects.rs            the inputs and the effects of a step
-//! machine/                             the state and its steps, by subject: `expiry.rs`, `waits/`, `command_request.rs`; `session.rs` has it all
+//! machine/                             the state (`session.rs`) and its steps, by subject: `expiry.rs`, `waits/`
 //! publish.rs, pattern_matching.rs      what viewers follow, and the turns of costly patterns
 //! actor.rs                             the task
 //! ```

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
-use wire::{Echo, Key, Target};
+use wire::{Key, ShownBy, Target};
 
 use super::fullscreen::Fullscreen;
 use crate::action::{
@@ -185,7 +185,7 @@ pub(crate) struct Typed {
     pub(crate) accepted: usize,
     pub(crate) is_at_prompt: bool,
     pub(crate) from: u64,
-    pub(crate) echo: Echo,
+    pub(crate) shown_by: ShownBy,
     /// The program that ignores the interrupt that was typed.
     pub(crate) ignored_by: Option<String>,
     pub(crate) finished: Option<oneshot::Receiver<Finished>>,

@@ -46,8 +46,8 @@ pub(crate) struct TypedLines {
     is_newest_unreported: bool,
     /// How many ends the shell has reported, of lines and of commands.
     reports: u64,
-    /// How many lines were recorded before each of the newest reports, whose markers were not read. A replay reads a marker behind the input
-    /// that was typed after it.
+    /// How many lines were recorded before each of the newest reports, whose markers were not read. A replay reads a marker behind
+    /// the input that was typed after it.
     unread: VecDeque<u64>,
     /// The interrupts whose prompts the shell may still report.
     interrupts: VecDeque<Interrupt>,

@@ -1,4 +1,5 @@
-//! A request to run a command: admits or refuses it, has the holder hand it over (`run_command.rs` of its event loop), and answers its caller.
+//! A request to run a command: admits or refuses it, has the holder hand it over (`run_command.rs` of its event loop), and answers
+//! its caller.
 //!
 //! A command that comes before the shell's first prompt waits for that. One for a program without our hooks is typed as a line
 //! by the holder, as is one for a nested shell (`nested_command/`).

@@ -1,7 +1,7 @@
 //! Handles the holder's frames, and the news of the timeline that its events and output bring.
 
 use journal::Offset;
-use wire::{Echo, FromHolder, Observed, State, Status, ToHolder};
+use wire::{FromHolder, Observed, ShownBy, State, Status, ToHolder};
 
 use crate::action::{Boundary, CommandStatus, EndedBy, SessionEvent};
 use crate::host::containers::ContainerFiles;
@@ -22,7 +22,7 @@ impl Session {
             FromHolder::Hello(hello) => self.cx.on_hello(hello),
             FromHolder::Tail(tail) => self.cx.follower.on_tail(tail),
             FromHolder::Observed(observed) => self.on_observed(&observed),
-            FromHolder::Done { seq, status, value, echo } => self.on_done(seq, status, value, echo),
+            FromHolder::Done { seq, status, value, shown_by } => self.on_done(seq, status, value, shown_by),
             FromHolder::Displaced => self.cx.link.is_displaced = true,
         }
     }
@@ -121,11 +121,11 @@ impl Session {
         }
     }
 
-    pub(super) fn on_done(&mut self, seq: u32, status: Status, value: u64, shown: Echo) {
+    pub(super) fn on_done(&mut self, seq: u32, status: Status, value: u64, shown_by: ShownBy) {
         match self.cx.link.calls.remove(&seq) {
             Some(Call::Run { wait, started }) => self.on_run_done(status, value, wait, started),
             Some(Call::Input { key, wait, sent, typed }) => {
-                let answer = (status, value, shown);
+                let answer = (status, value, shown_by);
                 let (result, waiter) = on_input_done(&mut self.cx, &mut self.foreground, answer, key, wait, sent);
                 if let Some(waiter) = waiter {
                     self.waits.begin(&mut self.cx, &mut self.foreground, &self.inside, &mut self.drawing, waiter);

@@ -2,7 +2,7 @@
 //! them (`type_input.rs` of its event loop).
 
 use tokio::sync::oneshot;
-use wire::{Echo as Shown, Key, Status, Target, ToHolder};
+use wire::{Key, ShownBy, Status, Target, ToHolder};
 
 use super::errors::{holder_failed, key_reused};
 use crate::action::{ActionError, InputBytes, Wait};
@@ -121,14 +121,14 @@ pub(super) fn may_have_new_editor(cx: &Context, foreground: &ForegroundState) ->
 pub(super) fn on_input_done(
     cx: &mut Context,
     foreground: &mut ForegroundState,
-    (status, value, shown): (Status, u64, Shown),
+    (status, value, shown_by): (Status, u64, ShownBy),
     key: Key,
     wait: Option<Wait>,
     sent: SentInput,
 ) -> (Result<Typed, ActionError>, Option<OpenWait>) {
     let SentInput { from, offered, is_signal, is_at_prompt, echo, is_read_here, ignored_by } = sent;
     // Behind a program that passes keys on, an echo and output look alike.
-    let shown = if shown == Shown::Editor && !is_read_here { Shown::Unknown } else { shown };
+    let shown_by = if shown_by == ShownBy::Editor && !is_read_here { ShownBy::Unknown } else { shown_by };
     foreground.on_typed();
     if status != Status::Ok {
         cx.timeline.forget_input(&key);
@@ -150,9 +150,9 @@ pub(super) fn on_input_done(
                 let (reply, finished) = oneshot::channel();
                 let mut waiter = cx.new_wait(wait, command, from, Some(accepted), reply);
                 // Only a line that the terminal has echoed is painted again.
-                let echo = match shown {
-                    Shown::Terminal => echo,
-                    Shown::Editor | Shown::Unknown => echo.map(|it| it.painted_again_by_new_editor(false)),
+                let echo = match shown_by {
+                    ShownBy::Terminal => echo,
+                    ShownBy::Editor | ShownBy::Unknown => echo.map(|it| it.painted_again_by_new_editor(false)),
                 };
                 waiter.leaves_out(echo);
                 waiter.end_on_idle_screen();
@@ -160,7 +160,7 @@ pub(super) fn on_input_done(
                 begins = Some(waiter);
                 finished
             });
-            Ok(Typed { accepted, is_at_prompt, from, echo: shown, ignored_by, finished })
+            Ok(Typed { accepted, is_at_prompt, from, shown_by, ignored_by, finished })
         }
         Status::Stalled => Err(ActionError::Stalled { accepted, offered }),
         Status::LineTooLong => Err(ActionError::Invalid {

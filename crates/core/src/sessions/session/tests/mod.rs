@@ -414,7 +414,7 @@ fn a_command_that_a_silent_shell_did_not_begin_is_not_completed() {
         rig.later(limits::KEYS_READ + limits::EDITOR_SUSPICION);
         let pressed = |frame: &ToHolder| if let ToHolder::Report { seq } = frame { Some(*seq) } else { None };
         let seq = rig.sent.iter().find_map(pressed).expect("the shell is asked");
-        rig.receive(FromHolder::Done { seq, status: wire::Status::Ok, value: 0, echo: wire::Echo::Unknown });
+        rig.receive(FromHolder::Done { seq, status: wire::Status::Ok, value: 0, shown_by: wire::ShownBy::Unknown });
         rig.receive(sample(Activity::Editor, Modes::default(), NO_PROCESS));
         rig.later(limits::REPORT_PATIENCE);
         assert_eq!(newest(&rig), (status, None), "begun: {has_begun}");
@@ -474,7 +474,7 @@ fn a_command_that_uses_the_editor_does_not_end_by_a_report_key_that_a_rival_may_
     rig.receive(waits());
     rig.later(limits::EDITOR_SUSPICION);
     let seq = report_key(&rig).expect("the shell is asked");
-    rig.receive(FromHolder::Done { seq, status: wire::Status::Ok, value: 0, echo: wire::Echo::Unknown });
+    rig.receive(FromHolder::Done { seq, status: wire::Status::Ok, value: 0, shown_by: wire::ShownBy::Unknown });
     rig.receive(waits());
     rig.later(limits::REPORT_PATIENCE);
     assert!(rig.session.cx.timeline.log().current_command().is_some(), "it has not ended");
@@ -546,7 +546,7 @@ fn a_request_for_which_the_holders_disk_has_no_room_says_so() {
                 other => panic!("asked for {other:?}"),
             };
             let status = wire::Status::Failed;
-            rig.receive(FromHolder::Done { seq, status, value, echo: wire::Echo::Unknown });
+            rig.receive(FromHolder::Done { seq, status, value, shown_by: wire::ShownBy::Unknown });
         };
         let (started, mut run) = channel();
         let (text, key, shell) = (b"true".to_vec(), [1; 16], TargetShell::Own);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use foreground::Modes;
 use journal::Record;
 use tokio::sync::oneshot;
-use wire::{Activity, Echo, FromHolder, HandoverMethod, Status, ToHolder};
+use wire::{Activity, FromHolder, HandoverMethod, ShownBy, Status, ToHolder};
 
 use super::{CARRIER, NESTED, Rig, sample};
 use crate::action::{ActionError, EndedBy, InputBytes, TargetShell, Wait};
@@ -108,7 +108,7 @@ impl Nested {
             other => panic!("asked for {other:?}"),
         };
         self.rig.publish();
-        self.rig.receive(FromHolder::Done { seq, status: Status::Ok, value, echo: Echo::Unknown });
+        self.rig.receive(FromHolder::Done { seq, status: Status::Ok, value, shown_by: ShownBy::Unknown });
         frame
     }
 

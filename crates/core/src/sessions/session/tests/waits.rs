@@ -7,7 +7,7 @@ use foreground::{Activity, Modes};
 use journal::Record;
 use proptest::prelude::*;
 use tokio::sync::oneshot;
-use wire::{Echo, FromHolder, HandoverMethod, Status, Target, ToHolder};
+use wire::{FromHolder, HandoverMethod, ShownBy, Status, Target, ToHolder};
 
 use super::{NO_PROCESS, Rig, StepInput, sample};
 use crate::action::{ActionError, EndedBy, InputBytes, TargetShell, Until, Wait};
@@ -474,7 +474,7 @@ impl Story {
             let (status, value) = with(&frame);
             self.rig.publish();
             let seq = sequence(&frame).expect("looked at");
-            self.rig.receive(FromHolder::Done { seq, status, value, echo: Echo::Unknown });
+            self.rig.receive(FromHolder::Done { seq, status, value, shown_by: ShownBy::Unknown });
         }
     }
 
