@@ -55,6 +55,7 @@ pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
         ActionError::Ended { .. } => (ErrorCode::SessionEnded, Code::Ended),
         ActionError::Alive { .. } => (ErrorCode::SessionAlive, Code::Conflict),
         ActionError::Stalled { .. } => (ErrorCode::InputStalled, Code::Conflict),
+        ActionError::Driven { .. } => (ErrorCode::SessionDriven, Code::Conflict),
         ActionError::WouldEcho { .. } => (ErrorCode::WouldEcho, Code::Conflict),
         ActionError::SecretRefused(_) => (ErrorCode::NothingRuns, Code::Conflict),
         ActionError::Denied { .. } => (ErrorCode::Forbidden, Code::Forbidden),

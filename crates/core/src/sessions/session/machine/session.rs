@@ -144,6 +144,7 @@ impl Session {
             enforcer.check(&mut self.cx);
         }
         self.expiry.check(&mut self.cx, &self.foreground);
+        self.check_take_over();
     }
 
     /// When something is due.
@@ -183,6 +184,7 @@ impl Session {
             screen,
             self.limit_enforcer.as_ref().and_then(|s| s.next_at()),
             self.expiry.next_at(),
+            self.cx.take_over.next_at(),
         ]
         .into_iter()
         .flatten()

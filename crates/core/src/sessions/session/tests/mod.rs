@@ -26,9 +26,11 @@ use crate::host::fake::{self, FakeHost};
 use crate::host::holders::{HolderBackend, SessionFolder};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
+use crate::principal::{Principal, Scope};
 use crate::sessions::backends::Backends;
 use crate::sessions::ended::session;
 use crate::sessions::replay_order;
+use crate::sessions::session::Typing;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::now::Now;
 use crate::sessions::session::step_input::StepInput;
@@ -80,6 +82,11 @@ struct Rig {
     /// The last published state.
     published: u64,
     _folder: tempfile::TempDir,
+}
+
+/// A client that types.
+fn typing() -> Typing {
+    Typing::of(&Principal::named("me", Scope::Write))
 }
 
 /// A session of this folder that knows nothing yet.
@@ -542,7 +549,16 @@ fn a_request_for_which_the_holders_disk_has_no_room_says_so() {
         };
         let (started, mut run) = channel();
         let (text, key, shell) = (b"true".to_vec(), [1; 16], TargetShell::Own);
-        rig.request(super::Request::Run { text, key, patience_ms: 0, wait: None, shell, allowed_in: None, started });
+        rig.request(super::Request::Run {
+            text,
+            key,
+            patience_ms: 0,
+            wait: None,
+            shell,
+            allowed_in: None,
+            typing: typing(),
+            started,
+        });
         fails(&mut rig);
         assert_eq!(run.try_recv().expect("an answer").expect_err("not done").code(), code);
         let (typed, mut input) = channel();
@@ -552,6 +568,7 @@ fn a_request_for_which_the_holders_disk_has_no_room_says_so() {
             key,
             is_secret: false,
             meant_for: None,
+            typing: typing(),
             wait: None,
             typed,
         }));
@@ -580,6 +597,7 @@ fn input_for_a_command_that_has_ended_is_not_typed_at_the_prompt() {
             key,
             is_secret: false,
             meant_for,
+            typing: typing(),
             wait: None,
             typed,
         }));
