@@ -171,6 +171,11 @@ impl Principal {
         Typist { name: self.name.clone(), client: self.client.clone(), is_tool: self.origin.door == Door::Mcp }
     }
 
+    /// Whether its request is known to come from a tool or from a program in a session.
+    pub(crate) fn is_program(&self) -> bool {
+        self.origin.from_session.is_some() || self.origin.door == Door::Mcp
+    }
+
     /// Whether its token has bounds.
     pub(crate) fn is_bound(&self) -> bool {
         self.pass.as_ref().is_some_and(|pass| *pass.bounds != TokenBounds::default())

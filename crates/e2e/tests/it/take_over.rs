@@ -3,7 +3,7 @@
 use api::{ErrorCode, Event, EventKind, ExecuteRequest, InputRequest, SignalRequest, TakeOverEnd, TakeRequest};
 use client::{Client, ClientError};
 use e2e::{Follower, Mcp, Person, Server, Session, Socket, SocketMessage, audit_lines, eventually};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// A client with a name of its own.
 fn named(server: &Server, name: &str) -> Client {
@@ -112,9 +112,10 @@ async fn a_request_waits_for_the_keyboard_as_long_as_it_says() {
     .await;
     gone.abort();
     eventually("the server has noticed it", async || {
-        let is_it = |line: &Value| line["outcome"] == "unanswered" && line["text"] == "touch gone";
         shell.look().await;
-        audit_lines(&server.home().state()).iter().any(is_it).then_some(())
+        let lines = audit_lines(&server.home().state());
+        let asked = lines.iter().find(|line| line["event"] == "request" && line["text"] == "touch gone")?;
+        lines.iter().any(|line| line["outcome"] == "unanswered" && line["id"] == asked["id"]).then_some(())
     })
     .await;
     ann.give_back(&shell.id, false).await.expect("returned");

@@ -113,6 +113,7 @@ impl Session {
         if !self.cx.follower.is_behind {
             self.check_exit();
         }
+        self.check_take_over();
         self.check_foreground();
         self.foreground.note_question(&self.cx, &self.inside, &self.waits);
         self.check_nested_command();

@@ -112,6 +112,12 @@ impl TakeOver {
         self.driving.take().map(|driving| (driving.shown, end))
     }
 
+    /// How many requests wait.
+    #[cfg(test)]
+    pub(in crate::sessions::session) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// When something is due.
     pub(in crate::sessions::session) fn next_at(&self) -> Option<Instant> {
         let waiting = self.waiting.iter().map(|waiting| waiting.until);

@@ -9,6 +9,7 @@ mod nested;
 mod not_run;
 mod replay;
 mod screens;
+mod take_over;
 mod waits;
 
 use std::sync::{Arc, LazyLock};
@@ -175,8 +176,8 @@ fn check(session: &Session) {
     assert!(!session.waits.at_start.iter().any(|(id, ..)| has_ended(*id)), "a wait for the start of an ended command");
     if session.cx.exit_told {
         let callers = [session.waits.open.len(), session.waits.at_start.len(), session.waits.at_prompt.len()];
-        let commands = [session.pending.at_prompt.len(), session.pending.nested.len()];
-        assert_eq!((callers, commands), ([0; 3], [0; 2]), "callers and commands of a session whose shell has exited");
+        let commands = [session.pending.at_prompt.len(), session.pending.nested.len(), session.cx.take_over.waiting()];
+        assert_eq!((callers, commands), ([0; 3], [0; 3]), "callers and commands of a session whose shell has exited");
     }
 }
 
