@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use terminal::quote;
 use tokio::sync::oneshot;
 
-use super::session::SessionView;
 use crate::ids::SessionId;
 
 /// A request to take the keyboard of a session, or to keep it for longer.
@@ -97,13 +96,4 @@ impl Hold {
     pub async fn over(&mut self) {
         self.0.closed().await;
     }
-}
-
-/// The answer to a take.
-#[derive(Debug)]
-pub struct Taken {
-    /// The session afterwards.
-    pub session: SessionView,
-    /// The hold of a request with [`Take::is_held`].
-    pub hold: Option<Hold>,
 }

@@ -17,7 +17,7 @@ pub(crate) struct Target {
     pub(super) live: Result<Handle, ActionError>,
     /// The key as the holder has it.
     pub(super) key: Key,
-    /// Who runs or types it.
+    /// The client that runs or types it.
     pub(super) typing: Typing,
 }
 

@@ -43,12 +43,12 @@ fn is_driven<T>(result: Result<T, ClientError>, by: &str) -> bool {
 }
 
 #[tokio::test]
-// promise: view-9
+// promise: view-7
 async fn only_the_driver_types_until_the_keyboard_is_returned() {
     let server = Server::start();
     let (shell, ann) = (server.session().await, named(&server, "ann-1"));
     let mut follower = Follower::open(&server, &server.token(), None);
-    // What runs goes on.
+    // A command that runs goes on.
     let reads = shell.begin("read line; echo got $line").await;
     let taken = ann.take(&shell.id, &TakeRequest::default()).await.expect("nobody drives");
     let driver = taken.driver.expect("it says who drives");
@@ -87,7 +87,7 @@ async fn only_the_driver_types_until_the_keyboard_is_returned() {
 }
 
 #[tokio::test]
-// promise: view-9
+// promise: view-7
 async fn a_request_waits_for_the_keyboard_as_long_as_it_says() {
     let server = Server::start();
     let (shell, ann) = (server.session().await, named(&server, "ann-1"));
@@ -131,7 +131,7 @@ async fn a_request_waits_for_the_keyboard_as_long_as_it_says() {
 }
 
 #[tokio::test]
-// promise: view-9
+// promise: view-7
 async fn a_take_over_ends_by_time_by_force_and_with_the_server() {
     let server = Server::start();
     let (shell, ann, bob) = (server.session().await, named(&server, "ann-1"), named(&server, "bob-1"));
@@ -149,6 +149,9 @@ async fn a_take_over_ends_by_time_by_force_and_with_the_server() {
     assert!(is_driven(ann.input(&shell.id, &text("x"), None).await, "bob-1"));
     ann.give_back(&shell.id, true).await.expect("by force");
     assert_eq!(returned(&mut follower).ended_by, Some(TakeOverEnd::Forced));
+    let lines = audit_lines(&server.home().state());
+    let ends: Vec<_> = lines.iter().filter(|line| line["event"] == "returned").map(|line| &line["outcome"]).collect();
+    assert_eq!(ends, ["timed_out", "forced", "forced"]);
     ann.take(&shell.id, &TakeRequest::default()).await.expect("nobody drives");
     server.kill9();
     server.again();
@@ -165,7 +168,7 @@ async fn a_take_over_ends_by_time_by_force_and_with_the_server() {
 }
 
 #[tokio::test]
-// promise: view-9
+// promise: view-7
 async fn a_viewer_that_takes_the_keyboard_returns_it_with_its_connection() {
     let server = Server::start();
     let shell = server.session().await;
@@ -187,7 +190,7 @@ async fn a_viewer_that_takes_the_keyboard_returns_it_with_its_connection() {
 }
 
 #[tokio::test]
-// promise: view-9
+// promise: view-7
 async fn a_person_who_attaches_with_take_has_the_keyboard_until_the_program_ends() {
     let server = Server::start();
     let shell = server.session().await;

@@ -19,7 +19,7 @@ use crate::ids::CommandId;
 use crate::principal::{Principal, Typist};
 use crate::sessions::timeline::handover::RecentHandovers;
 
-/// Who runs or types something, and how long the request waits at most while another client drives.
+/// The client that runs or types something, and how long its request waits at most while another client drives.
 #[derive(Debug, Clone)]
 pub(crate) struct Typing {
     pub(crate) by: Typist,
@@ -152,7 +152,7 @@ impl Request {
         }
     }
 
-    /// Who runs or types something with it; `None` if it does neither.
+    /// The client that runs or types something with it; `None` if it does neither.
     pub(super) fn typing(&self) -> Option<&Typing> {
         match self {
             Self::Run { typing, .. } | Self::Input(NewInput { typing, .. }) | Self::Secret { typing, .. } => {

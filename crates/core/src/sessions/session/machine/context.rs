@@ -11,7 +11,7 @@ use wire::{FromHolder, Hello, Key, Tail, ToHolder};
 use super::holder_link::HolderLink;
 use super::journal_follower::state::JournalFollower;
 use super::stopped_jobs::StoppedJobs;
-use super::take_over::TakeOver;
+use super::take_over::state::TakeOver;
 use crate::action::{Limit, SessionEvent, Wait};
 use crate::host::{Host, Identity};
 use crate::limits;
@@ -39,7 +39,7 @@ pub(crate) struct Context {
     pub(in crate::sessions::session) last_activity_us: u64,
     /// The running command, and when it was accepted.
     pub(in crate::sessions::session) current_since: Option<(u32, Instant)>,
-    /// Who drives, and who waits for the keyboard.
+    /// The driver, and the requests that wait for the keyboard.
     pub(in crate::sessions::session) take_over: TakeOver,
     /// Waits were ended because the shell has exited.
     pub(in crate::sessions::session) exit_told: bool,

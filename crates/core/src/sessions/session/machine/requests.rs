@@ -9,7 +9,8 @@ use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::input_request::ask_input;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::signal_request::ask_signal;
-use crate::sessions::session::machine::take_over::NewTake;
+use crate::sessions::session::machine::take_over::state::NewTake;
+use crate::sessions::session::machine::take_over::steps::{ask_give_back, ask_take, freed_requests, pass_keyboard};
 use crate::sessions::session::machine::{snapshot, waits};
 use crate::sessions::session::requests::{NewInput, Request, Snapshot};
 use crate::sessions::views;
@@ -17,15 +18,17 @@ use crate::sessions::views;
 impl Session {
     pub(super) fn on_request(&mut self, request: Request) {
         self.check_take_over();
-        if let Some(request) = self.pass_keyboard(request) {
+        if let Some(request) = pass_keyboard(&mut self.cx, request) {
             self.perform_request(request);
         }
     }
 
-    /// A request that has waited for the keyboard passes it.
-    pub(super) fn on_typing_request(&mut self, request: Request) {
-        if let Some(request) = self.cx.link.refuse(request) {
-            self.perform_request(request);
+    /// Ends a take-over that is over, and performs the requests that waited for it.
+    pub(super) fn check_take_over(&mut self) {
+        for request in freed_requests(&mut self.cx) {
+            if let Some(request) = self.cx.link.refuse(request) {
+                self.perform_request(request);
+            }
         }
     }
 
@@ -82,9 +85,12 @@ impl Session {
                 self.waits.begin(&mut self.cx, &mut self.foreground, &self.inside, &mut self.drawing, waiter);
             }
             Request::Take { by, lasts, forces, hold, reply } => {
-                self.ask_take(NewTake { typist: by, lasts, forces, hold }, reply);
+                let _ = reply.send(ask_take(&mut self.cx, NewTake { typist: by, lasts, forces, hold }));
             }
-            Request::GiveBack { by, forces, reply } => self.ask_give_back(&by, forces, reply),
+            Request::GiveBack { by, forces, reply } => {
+                let _ = reply.send(ask_give_back(&mut self.cx, &by, forces));
+                self.check_take_over();
+            }
             Request::Resize { cols, rows, reply } => {
                 self.cx.link.call(self.cx.now.at, Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
             }

@@ -100,7 +100,7 @@ impl Model {
         self.driver.as_ref().is_some_and(|(driver, ..)| *driver != client)
     }
 
-    /// What ends by itself.
+    /// Ends a take-over whose time is up, or whose holds have gone.
     fn settle(&mut self) {
         if let Some((_, until, holds)) = &mut self.driver {
             let is_left = holds.as_mut().is_some_and(|holds| {
@@ -257,14 +257,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: super::cases(), ..ProptestConfig::default() })]
 
     #[test]
-    // promise: view-9
+    // promise: view-7
     fn nothing_of_another_client_passes_while_somebody_drives(happenings in prop::collection::vec(happening(), 1..40)) {
         plays(&happenings);
     }
 }
 
 #[test]
-// promise: view-9
+// promise: view-7
 fn viewers_are_told_once_who_drives_and_how_it_ends() {
     let mut rig = a_rig();
     let told = |rig: &mut Rig, input| {
