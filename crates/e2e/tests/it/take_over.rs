@@ -182,7 +182,7 @@ async fn a_viewer_that_takes_the_keyboard_returns_it_with_its_connection() {
     viewer.types(1, b"echo ann $((40+2))\r").await;
     viewer.reads_until("ann 42").await;
     let mut late = Socket::visit(&server, &shell.id, "?client=bob&take=free").await;
-    assert!(matches!(late.next().await, SocketMessage::Closed(4409, why) if why.contains("ann-2")));
+    assert!(matches!(late.next().await, SocketMessage::Closed(4423, why) if why.contains("ann-2")));
     drop(viewer);
     let ended = watcher.event("keyboard.returned").await;
     assert_eq!(ended["endedBy"], "disconnected");
