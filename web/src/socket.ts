@@ -46,6 +46,7 @@ export class Live {
   #mayWrite = false;
   /** The next take-over takes the keyboard also from another driver. */
   #forces = false;
+  #driver: Driver | null = null;
   /** The server has said that this page drives. */
   #isDriver = false;
   #isResumed = false;
@@ -257,7 +258,7 @@ export class Live {
     const isOwn = driver?.client === this.#client;
     // Its time is up, or somebody else has taken it.
     if (this.#mayWrite && this.#isDriver && !isOwn) this.takeOver(false);
-    this.#isDriver = isOwn;
+    [this.#driver, this.#isDriver] = [driver, isOwn];
     this.told.driver(isOwn ? null : driver, this.#mayWrite);
   }
 
@@ -340,11 +341,14 @@ export class Live {
         this.#drives((event.driver as Driver | undefined) ?? null);
         break;
       case "keyboard.taken":
-        this.#drives(event.driver as Driver);
+      case "keyboard.returned": {
+        // A connection that goes on at an offset is told of earlier take-overs, too: they are older than the present one.
+        const driver = event.driver as Driver;
+        const isReturned = event.event === "keyboard.returned";
+        const present = Date.parse(this.#driver?.since ?? "") || 0;
+        if (isReturned ? driver.since === this.#driver?.since : Date.parse(driver.since) > present) this.#drives(isReturned ? null : driver);
         break;
-      case "keyboard.returned":
-        this.#drives(null);
-        break;
+      }
       case "missed":
         if (this.#isResumed) this.#onlyTheScreen();
         break;
