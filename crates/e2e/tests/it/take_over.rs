@@ -1,6 +1,9 @@
 //! One driver at a time: while a client has the keyboard of a session, nobody else types there, at any door.
 
-use api::{ErrorCode, Event, EventKind, ExecuteRequest, InputRequest, SignalRequest, TakeOverEnd, TakeRequest};
+use api::{
+    ConfinementTier, CreateRequest, ErrorCode, Event, EventKind, ExecuteRequest, InputRequest, SignalRequest,
+    TakeOverEnd, TakeRequest, TokenRequest, TokenScope,
+};
 use client::{Client, ClientError};
 use e2e::{Follower, Mcp, Person, Server, Session, Socket, SocketMessage, audit_lines, eventually};
 use serde_json::json;
@@ -219,4 +222,40 @@ async fn a_person_who_attaches_with_take_has_the_keyboard_until_the_program_ends
     assert_eq!(bob.leaves().code(), Some(0));
     driven_by(&shell, None).await;
     assert_eq!(shell.gives("echo free").await, (0, "free\n".to_owned()));
+}
+
+#[tokio::test]
+// promise: view-7
+async fn no_agent_takes_a_keyboard_and_the_owner_gets_it_back() {
+    let server = Server::start();
+    let token = |name: &str, scope| TokenRequest { name: name.to_owned(), scope, ..TokenRequest::default() };
+    let client = async |request: TokenRequest, name: &str| {
+        let made = server.client().make_token(&request).await.expect("made");
+        Client::tcp(server.address(), made.token).named(name)
+    };
+    let ann = client(token("ann", TokenScope::Write), "laptop").await;
+    let shell = ann.create(&CreateRequest::default(), None).await.expect("a session").id;
+    // A bound token and one that may only read are as of an agent; so is a program in a session.
+    let own = server.session().await;
+    let ptyd = server.ptyd(&[]).get_program().to_string_lossy().into_owned();
+    let refused = own.run(&format!("{ptyd} attach --take {shell}")).await;
+    assert_eq!(refused.exit_code, Some(4), "{refused:?}");
+    assert!(refused.output.is_some_and(|output| output.contains("only a person can take a keyboard")));
+    let reader = client(token("reader", TokenScope::Read), "laptop").await;
+    let seen = reader.take(&own.id, &TakeRequest::default()).await.expect_err("it may only read");
+    assert_eq!(seen.code(), Some(ErrorCode::Forbidden));
+    // The administrator takes ann's session, and ann takes it back.
+    let admin = named(&server, "admin-1");
+    admin.take(&shell, &TakeRequest::default()).await.expect("nobody drives");
+    assert!(is_driven(ann.execute(&shell, &run("true"), None).await, "admin-1"));
+    ann.take(&shell, &TakeRequest { force: true, ..TakeRequest::default() }).await.expect("the owner's session");
+    assert!(is_driven(admin.execute(&shell, &run("true"), None).await, "laptop"));
+    // Nobody else sees it at all.
+    let bob = client(token("bob", TokenScope::Write), "laptop").await;
+    let unseen = bob.take(&shell, &TakeRequest { force: true, ..TakeRequest::default() }).await.expect_err("not bob's");
+    assert_eq!(unseen.code(), Some(ErrorCode::SessionNotFound));
+    let bound = TokenRequest { confinement: Some(ConfinementTier::Process), ..token("bound", TokenScope::Write) };
+    let bound = client(bound, "laptop").await;
+    let shut = bound.take(&shell, &TakeRequest::default()).await.expect_err("it has bounds");
+    assert_eq!(shut.code(), Some(ErrorCode::Forbidden));
 }
