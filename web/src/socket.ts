@@ -213,9 +213,12 @@ export class Live {
     const abort = (this.#polling = new AbortController());
     const base = `/terminals/${this.session}`;
     let size = "";
-    for (const [sequence, bytes] of this.#unconfirmed) this.#post(sequence, bytes);
-    this.#unconfirmed.clear();
+    // The keyboard was returned with the last socket.
+    this.#isDriver = false;
     try {
+      if (this.#mayWrite) await this.#take();
+      for (const [sequence, bytes] of this.#unconfirmed) this.#post(sequence, bytes);
+      this.#unconfirmed.clear();
       for (;;) {
         const { dimensions, foreground, driver } = await get<Session>(base, abort.signal);
         this.#drives(driver ?? null);
@@ -251,6 +254,18 @@ export class Live {
       this.#polling = null;
       this.told.state("lost");
       this.#again();
+    }
+  }
+
+  /** Takes the keyboard without a socket, unless somebody else drives. */
+  async #take(): Promise<void> {
+    try {
+      await post(`/terminals/${this.session}/take`, {}, this.#name);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      this.#mayWrite = false;
+      this.told.driver(null, false);
+      this.told.problem(error.message);
     }
   }
 
