@@ -4,6 +4,14 @@ import { signal } from "@preact/signals";
 
 export type Foreground = "idle" | "running" | "input_wanted" | "password_wanted" | "fullscreen" | "stopped";
 
+/** The client that has taken the keyboard of a session. */
+export interface Driver {
+  name: string;
+  client?: string;
+  since: string;
+  until: string;
+}
+
 export interface Session {
   id: string;
   name?: string;
@@ -21,6 +29,7 @@ export interface Session {
   exit?: { exitCode?: number; signal?: string; reason: string; at: string };
   trouble?: string;
   confinement?: string;
+  driver?: Driver;
 }
 
 export interface Command {
@@ -151,11 +160,15 @@ export async function post<T>(path: string, body: unknown, more: Record<string, 
   return (await ask(path, { "Content-Type": "application/json", ...more }, request)).json() as Promise<T>;
 }
 
-/** The same, repeated while the network is away; the server does it once. */
-export async function postOnce<T>(path: string, body: unknown, key: string): Promise<T> {
+export async function remove(path: string, more: Record<string, string> = {}): Promise<void> {
+  await ask(path, more, { method: "DELETE" });
+}
+
+/** Posts again and again while the network is away; the server does it once. */
+export async function postOnce<T>(path: string, body: unknown, key: string, more: Record<string, string> = {}): Promise<T> {
   for (let wait = 250; ; wait = Math.min(wait * 2, 4000)) {
     try {
-      return await post<T>(path, body, { "Idempotency-Key": key });
+      return await post<T>(path, body, { "Idempotency-Key": key, ...more });
     } catch (error) {
       if (error instanceof Refusal) throw error;
       await new Promise((done) => setTimeout(done, wait));

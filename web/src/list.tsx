@@ -69,7 +69,7 @@ function Row({ session, need, isSelected, isSmall }: { session: Session; need: N
             <span class="cwd" title={plain(session.cwd)}>
               <bdi>{folder(session.cwd)}</bdi>
             </span>
-            <span class="owner">{plain(session.owner)}</span>
+            <span class="owner">{session.driver ? `${plain(session.driver.name)} drives` : plain(session.owner)}</span>
             <span class="numbers">
               {need !== "ended" && session.resourceUsage.processes > 0 && `${session.resourceUsage.memory.toFixed(0)} MB`}
             </span>

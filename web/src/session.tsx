@@ -2,7 +2,7 @@
 
 import { type Signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { type Command, type Foreground, type Session, get, login } from "./api";
+import { type Command, type Driver, type Foreground, type Session, get, login } from "./api";
 import { Answer } from "./answer";
 import { Approvals, List } from "./list";
 import { Replay } from "./replay";
@@ -59,6 +59,7 @@ function View({ session }: { session: Session }) {
   const live = useRef<Live | null>(null);
   const screen = useRef<TerminalScreen | null>(null);
   const isDriving = useSignal(false);
+  const other = useSignal<Driver | null>(session.driver ?? null);
   const state = useSignal<State>("connecting");
   const size = useSignal(session.dimensions);
   const commands = useSignal<Command[]>([]);
@@ -84,6 +85,10 @@ function View({ session }: { session: Session }) {
       commands.value = at < 0 ? [...commands.value, command].slice(-COMMANDS_MAX) : commands.value.with(at, command);
     },
     foreground: (now: Foreground) => (foreground.value = now),
+    driver: (now: Driver | null, isOwn: boolean) => {
+      other.value = now;
+      if (!isOwn) isDriving.value = false;
+    },
     problem: (detail: string) => (problem.value = detail),
   };
   const drive = (take: boolean) => {
@@ -105,6 +110,7 @@ function View({ session }: { session: Session }) {
         <span class="facts">
           <bdi title={plain(session.cwd)}>{folder(session.cwd)}</bdi> · {plain(session.owner)} · {size.value.cols}×{size.value.rows}
           {session.confinement && ` · ${session.confinement}`}
+          {other.value && ` · ${plain(other.value.name)} drives`}
         </span>
         <span class="buttons">
           <button class="quiet rail-button" aria-expanded={isRailOpen.value} onClick={() => (isRailOpen.value = !isRailOpen.value)}>
@@ -115,7 +121,7 @@ function View({ session }: { session: Session }) {
           </button>
           {canWrite && !isReplay.value && (
             <button class={isDriving.value ? "danger" : "primary"} onClick={() => drive(!isDriving.value)}>
-              {isDriving.value ? "Give back" : "Take over"}
+              {isDriving.value ? "Give back" : other.value ? `Take over from ${plain(other.value.name)}` : "Take over"}
             </button>
           )}
         </span>
@@ -136,7 +142,7 @@ function View({ session }: { session: Session }) {
         {isReplay.value ? (
           <Replay session={session} commands={commands.value} />
         ) : (
-          <Terminal session={session} live={live} screen={screen} size={size} state={state} isDriving={isDriving} told={told} />
+          <Terminal session={session} live={live} screen={screen} size={size} state={state} isDriving={isDriving} other={other} told={told} />
         )}
         <Rail session={session} commands={commands.value} screen={screen} />
       </div>
@@ -147,7 +153,7 @@ function View({ session }: { session: Session }) {
               {label}
             </button>
           ))}
-          <span class="faint">You type into this terminal. The agent can type, too.</span>
+          <span class="faint">Nobody else types into this terminal until you give it back.</span>
         </div>
       )}
     </>
@@ -161,10 +167,11 @@ interface TerminalProps {
   size: Signal<{ cols: number; rows: number }>;
   state: Signal<State>;
   isDriving: Signal<boolean>;
+  other: Signal<Driver | null>;
   told: import("./socket").Told;
 }
 
-function Terminal({ session, live, screen, size, state, isDriving, told }: TerminalProps) {
+function Terminal({ session, live, screen, size, state, isDriving, other, told }: TerminalProps) {
   const place = useRef<HTMLDivElement>(null);
   const fit = () => {
     const box = place.current;
@@ -172,7 +179,7 @@ function Terminal({ session, live, screen, size, state, isDriving, told }: Termi
   };
   const drive = () => {
     const take = isDriving.value;
-    live.current?.takeOver(take);
+    live.current?.takeOver(take, other.peek() !== null);
     screen.current?.keys(take ? (data) => live.current?.type(data) : null);
     if (take) screen.current?.focus();
   };

@@ -2,7 +2,7 @@
 // is missing or repeated, and repeats input that has no confirmation, which is typed once. Where a proxy lets no WebSocket through,
 // it asks for output again and again instead.
 
-import { type Command, type Foreground, Refusal, type Session, get, post, postOnce } from "./api";
+import { type Command, type Driver, type Foreground, Refusal, type Session, get, post, postOnce, remove } from "./api";
 import type { TerminalScreen } from "./screen";
 
 export type State = "connecting" | "live" | "lost" | "refused" | "ended" | "gone";
@@ -12,6 +12,8 @@ export interface Told {
   size(cols: number, rows: number): void;
   command(command: Command): void;
   foreground(foreground: Foreground): void;
+  /** Somebody else who drives; whether this page does, or asks for it. */
+  driver(other: Driver | null, isDriving: boolean): void;
   problem(detail: string): void;
 }
 
@@ -32,6 +34,7 @@ function bytesOf(base64: string): Uint8Array {
 
 export class Live {
   readonly #client = `page-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
+  readonly #name = { "Ptyd-Client": this.#client };
   #socket: WebSocket | null = null;
   /** The offset up to which everything is drawn; null: the screen comes first. */
   #at: number | null = null;
@@ -41,6 +44,11 @@ export class Live {
   #next = 1;
   readonly #unconfirmed = new Map<number, Uint8Array>();
   #mayWrite = false;
+  /** The next take-over takes the keyboard also from another driver. */
+  #forces = false;
+  #driver: Driver | null = null;
+  /** The server has said that this page drives. */
+  #isDriver = false;
   #isResumed = false;
   #isClosed = false;
   #wait = 200;
@@ -66,12 +74,18 @@ export class Live {
   }
 
   /** Takes or gives back the keyboard: another connection, because the server keeps the right of each. */
-  takeOver(mayWrite: boolean): void {
+  takeOver(mayWrite: boolean, forces = false): void {
     if (this.#mayWrite === mayWrite) return;
     this.#mayWrite = mayWrite;
+    this.#forces = forces;
     this.#unconfirmed.clear();
     // Polls have no right of their own: each input is a request.
-    if (this.#polling) return;
+    if (this.#polling) {
+      const place = `/terminals/${this.session}/take`;
+      const asked = mayWrite ? post(place, { force: forces }, this.#name) : remove(place, this.#name);
+      void asked.catch((error: Error) => this.#refused(error.message));
+      return;
+    }
     this.#drop();
     this.told.state("connecting");
     void this.#connect();
@@ -138,6 +152,9 @@ export class Live {
     }
     if (this.#isClosed || mayWrite !== this.#mayWrite || this.#socket) return;
     const query = new URLSearchParams({ client: this.#client });
+    // A later connection takes it again only if nobody else drives by then.
+    if (mayWrite) query.set("take", this.#forces ? "force" : "free");
+    this.#forces = false;
     this.#isResumed = this.#at !== null;
     if (this.#at !== null) query.set("since", `o:${this.#at}`);
     if (this.#catchUpTo) query.set("behind", "all");
@@ -164,7 +181,12 @@ export class Live {
       this.#drop();
       if (code === 4410) this.told.state("ended");
       else if (code === 4404) this.told.state("gone");
-      else if (code === 4403) this.#refused(reason || "this log-in may only look");
+      else if (code === 4423) {
+        this.#mayWrite = this.#isDriver = false;
+        this.told.driver(null, false);
+        this.told.problem(reason);
+        void this.#connect();
+      } else if (code === 4403) this.#refused(reason || "this log-in may only look");
       else {
         this.#mute += 1;
         if (code === 4409) this.#at = null;
@@ -191,11 +213,15 @@ export class Live {
     const abort = (this.#polling = new AbortController());
     const base = `/terminals/${this.session}`;
     let size = "";
-    for (const [sequence, bytes] of this.#unconfirmed) this.#post(sequence, bytes);
-    this.#unconfirmed.clear();
+    // The keyboard was returned with the last socket.
+    this.#isDriver = false;
     try {
+      if (this.#mayWrite) await this.#take();
+      for (const [sequence, bytes] of this.#unconfirmed) this.#post(sequence, bytes);
+      this.#unconfirmed.clear();
       for (;;) {
-        const { dimensions, foreground } = await get<Session>(base, abort.signal);
+        const { dimensions, foreground, driver } = await get<Session>(base, abort.signal);
+        this.#drives(driver ?? null);
         if (this.#at === null || this.#catchUpTo || size !== `${dimensions.cols}×${dimensions.rows}`) {
           const screen = await get<{ ansiBase64: string; offset: number }>(`${base}/screen`, abort.signal);
           size = `${dimensions.cols}×${dimensions.rows}`;
@@ -231,6 +257,26 @@ export class Live {
     }
   }
 
+  /** Takes the keyboard without a socket, unless somebody else drives. */
+  async #take(): Promise<void> {
+    try {
+      await post(`/terminals/${this.session}/take`, {}, this.#name);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      this.#mayWrite = false;
+      this.told.driver(null, false);
+      this.told.problem(error.message);
+    }
+  }
+
+  #drives(driver: Driver | null): void {
+    const isOwn = driver?.client === this.#client;
+    // Its time is up, or somebody else has taken it.
+    if (this.#mayWrite && this.#isDriver && !isOwn) this.takeOver(false);
+    [this.#driver, this.#isDriver] = [driver, isOwn];
+    this.told.driver(isOwn ? null : driver, this.#mayWrite);
+  }
+
   #refused(why: string): void {
     this.told.problem(why);
     this.told.state("refused");
@@ -240,7 +286,7 @@ export class Live {
   #post(sequence: number, bytes: Uint8Array): void {
     const inputBase64 = btoa(Array.from(bytes, (one) => String.fromCharCode(one)).join(""));
     this.#typed = this.#typed
-      .then(() => postOnce(`/terminals/${this.session}/input`, { inputBase64 }, `ws:${this.#client}:${sequence}`))
+      .then(() => postOnce(`/terminals/${this.session}/input`, { inputBase64 }, `ws:${this.#client}:${sequence}`, this.#name))
       .catch((error: Error) => {
         const isTyped = error instanceof Refusal && error.code === "key_reused";
         if (!isTyped) this.told.problem(error.message);
@@ -307,7 +353,17 @@ export class Live {
           this.#resized(size);
         }
         if (event.foreground) this.told.foreground(event.foreground as Foreground);
+        this.#drives((event.driver as Driver | undefined) ?? null);
         break;
+      case "keyboard.taken":
+      case "keyboard.returned": {
+        // A connection that goes on at an offset is told of earlier take-overs, too: they are older than the present one.
+        const driver = event.driver as Driver;
+        const isReturned = event.event === "keyboard.returned";
+        const present = Date.parse(this.#driver?.since ?? "") || 0;
+        if (isReturned ? driver.since === this.#driver?.since : Date.parse(driver.since) > present) this.#drives(isReturned ? null : driver);
+        break;
+      }
       case "missed":
         if (this.#isResumed) this.#onlyTheScreen();
         break;

@@ -354,6 +354,23 @@ export interface components {
              */
             since?: string;
         };
+        /** @description The client that has taken the keyboard of a session. */
+        Driver: {
+            /** @description The client's own name (`Ptyd-Client`). */
+            client?: string;
+            /** @description The principal. */
+            name: string;
+            /**
+             * Format: date-time
+             * @description Since when; RFC 3339.
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description When the take-over ends at the latest; RFC 3339.
+             */
+            until: string;
+        };
         /**
          * @description Why a wait is over.
          * @enum {string}
@@ -368,7 +385,7 @@ export interface components {
          * @description Everything that can go wrong, as a client sees it.
          * @enum {string}
          */
-        ErrorCode: "malformed_body" | "invalid_field" | "body_too_large" | "body_late" | "malformed_head" | "unauthorized" | "host_refused" | "origin_refused" | "forbidden" | "policy_denied" | "approval_needed" | "route_not_found" | "method_not_allowed" | "upgrade_required" | "session_not_found" | "other_node" | "command_not_found" | "token_not_found" | "session_ended" | "session_alive" | "session_busy" | "session_not_ready" | "nothing_runs" | "input_stalled" | "would_echo" | "already_decided" | "limit_reached" | "rate_limited" | "key_reused" | "start_failed" | "session_unreachable" | "resources_exhausted" | "removal_continues" | "server_draining" | "server_restarting" | "node_unreachable" | "internal";
+        ErrorCode: "malformed_body" | "invalid_field" | "body_too_large" | "body_late" | "malformed_head" | "unauthorized" | "host_refused" | "origin_refused" | "forbidden" | "policy_denied" | "approval_needed" | "route_not_found" | "method_not_allowed" | "upgrade_required" | "session_not_found" | "other_node" | "command_not_found" | "token_not_found" | "session_ended" | "session_alive" | "session_busy" | "session_not_ready" | "nothing_runs" | "input_stalled" | "session_driven" | "would_echo" | "already_decided" | "limit_reached" | "rate_limited" | "key_reused" | "start_failed" | "session_unreachable" | "resources_exhausted" | "removal_continues" | "server_draining" | "server_restarting" | "node_unreachable" | "internal";
         /** @description The data of one event. Only what belongs to its kind is there. */
         Event: {
             /** @description The approval, whose request `GET /approvals` has. */
@@ -382,6 +399,10 @@ export interface components {
             commandId?: string;
             /** @description The person's decision. */
             decision?: components["schemas"]["Decision"];
+            /** @description The client that has taken the keyboard, or had it. */
+            driver?: components["schemas"]["Driver"];
+            /** @description How its take-over ended. */
+            endedBy?: components["schemas"]["TakeOverEnd"];
             /** @description The kind of event, which is also its name. */
             event: components["schemas"]["EventKind"];
             /** @description The end of the session. */
@@ -408,7 +429,7 @@ export interface components {
          * @description The kind of event.
          * @enum {string}
          */
-        EventKind: "session.created" | "session.terminated" | "command.started" | "command.completed" | "attention" | "limit" | "approval.requested" | "approval.decided" | "gap";
+        EventKind: "session.created" | "session.terminated" | "command.started" | "command.completed" | "attention" | "limit" | "approval.requested" | "approval.decided" | "keyboard.taken" | "keyboard.returned" | "gap";
         /** @description `POST …/execute`. */
         ExecuteRequest: {
             /**
@@ -419,6 +440,12 @@ export interface components {
             approvalTimeout?: number;
             /** @description The text, at most 1 MiB; no NUL, which no shell takes. */
             command: string;
+            /**
+             * Format: double
+             * @description Seconds to wait at most while another client drives the session (`session_driven`); the default is 0, which answers at
+             *     once. Then it runs, and its own `timeout` begins.
+             */
+            driverTimeout?: number;
             /**
              * @description Run it in the shell that reads there now, and not in the session's own: after `ssh`, `su`, `docker exec -it`, `bash`.
              *     It is typed as one line of at most 4,000 bytes.
@@ -493,6 +520,12 @@ export interface components {
              *     answers at once. Then it is typed, and its own `timeout` begins.
              */
             approvalTimeout?: number;
+            /**
+             * Format: double
+             * @description Seconds to wait at most while another client drives the session (`session_driven`); the default is 0, which answers at
+             *     once. Then it is typed, and its own `timeout` begins.
+             */
+            driverTimeout?: number;
             /** @description Press Enter after it. */
             endWithNewline?: boolean;
             /** @description Text, at most 1 MiB. */
@@ -939,6 +972,8 @@ export interface components {
             cwdBase64?: string;
             /** @description Its size. */
             dimensions: components["schemas"]["Dimensions"];
+            /** @description The client that has taken its keyboard: nobody else types there meanwhile. */
+            driver?: components["schemas"]["Driver"];
             /** @description The variables that were given at the start, values that look like secrets redacted. */
             env: {
                 [key: string]: string;
@@ -1180,7 +1215,7 @@ export interface components {
             target?: components["schemas"]["NumberOrName"];
         };
         /** @description A text message from the server with the sub-protocol `ptyd.v1`: something has happened in the session. */
-        SocketEvent: components["schemas"]["SocketEventControl"] | components["schemas"]["SocketEventCommandStarted"] | components["schemas"]["SocketEventCommandCompleted"] | components["schemas"]["SocketEventReady"] | components["schemas"]["SocketEventForeground"] | components["schemas"]["SocketEventResize"] | components["schemas"]["SocketEventLimit"] | components["schemas"]["SocketEventExit"] | components["schemas"]["SocketEventMissed"] | components["schemas"]["SocketEventPong"] | components["schemas"]["SocketEventError"];
+        SocketEvent: components["schemas"]["SocketEventControl"] | components["schemas"]["SocketEventCommandStarted"] | components["schemas"]["SocketEventCommandCompleted"] | components["schemas"]["SocketEventReady"] | components["schemas"]["SocketEventForeground"] | components["schemas"]["SocketEventResize"] | components["schemas"]["SocketEventLimit"] | components["schemas"]["SocketEventKeyboardTaken"] | components["schemas"]["SocketEventKeyboardReturned"] | components["schemas"]["SocketEventExit"] | components["schemas"]["SocketEventMissed"] | components["schemas"]["SocketEventPong"] | components["schemas"]["SocketEventError"];
         /** @description A command has ended. */
         SocketEventCommandCompleted: {
             /** @description The command, without its output. */
@@ -1209,6 +1244,8 @@ export interface components {
             currentCommand?: string;
             /** @description The terminal's size. */
             dimensions: components["schemas"]["Dimensions"];
+            /** @description The client that has taken the keyboard. */
+            driver?: components["schemas"]["Driver"];
             /**
              * Format: uint64
              * @description The offset behind the newest byte.
@@ -1279,6 +1316,28 @@ export interface components {
             event: "foreground";
             /** @description The state. */
             foreground: components["schemas"]["Foreground"];
+        };
+        /** @description Its take-over has ended. */
+        SocketEventKeyboardReturned: {
+            /** @description The client. */
+            driver: components["schemas"]["Driver"];
+            /** @description How it ended. */
+            endedBy: components["schemas"]["TakeOverEnd"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "keyboard.returned";
+        };
+        /** @description A client has taken the keyboard. */
+        SocketEventKeyboardTaken: {
+            /** @description The client. */
+            driver: components["schemas"]["Driver"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "keyboard.taken";
         };
         /** @description The session has reached a limit. */
         SocketEventLimit: {
@@ -1514,6 +1573,24 @@ export interface components {
             /** @description Its failure, in words. */
             reason: string;
         };
+        /**
+         * @description How a take-over ended.
+         * @enum {string}
+         */
+        TakeOverEnd: "returned" | "forced" | "timed_out" | "disconnected";
+        /** @description `POST …/take`. */
+        TakeRequest: {
+            /**
+             * Format: double
+             * @description Seconds until the take-over ends by itself; the default is 600, and 43,200 with `hold`. The same client may take the keyboard
+             *     again, which begins this time anew.
+             */
+            for?: number;
+            /** @description Take it from another driver. */
+            force?: boolean;
+            /** @description Answer only when the take-over has ended, and end it when this request's connection does. */
+            hold?: boolean;
+        };
         /** @description A session as it is now. */
         TerminalSession: {
             /** @description The certainty of its commands' ends. */
@@ -1537,6 +1614,8 @@ export interface components {
             cwdBase64?: string;
             /** @description Its size. */
             dimensions: components["schemas"]["Dimensions"];
+            /** @description The client that has taken its keyboard: nobody else types there meanwhile. */
+            driver?: components["schemas"]["Driver"];
             /** @description The variables that were given at the start, values that look like secrets redacted. */
             env: {
                 [key: string]: string;
@@ -1873,6 +1952,7 @@ export type Decision = components['schemas']['Decision'];
 export type DecisionRequest = components['schemas']['DecisionRequest'];
 export type Dimensions = components['schemas']['Dimensions'];
 export type Drain = components['schemas']['Drain'];
+export type Driver = components['schemas']['Driver'];
 export type EndedBy = components['schemas']['EndedBy'];
 export type Enforcer = components['schemas']['Enforcer'];
 export type ErrorCode = components['schemas']['ErrorCode'];
@@ -1929,6 +2009,8 @@ export type SocketEventControl = components['schemas']['SocketEventControl'];
 export type SocketEventError = components['schemas']['SocketEventError'];
 export type SocketEventExit = components['schemas']['SocketEventExit'];
 export type SocketEventForeground = components['schemas']['SocketEventForeground'];
+export type SocketEventKeyboardReturned = components['schemas']['SocketEventKeyboardReturned'];
+export type SocketEventKeyboardTaken = components['schemas']['SocketEventKeyboardTaken'];
 export type SocketEventLimit = components['schemas']['SocketEventLimit'];
 export type SocketEventMissed = components['schemas']['SocketEventMissed'];
 export type SocketEventPong = components['schemas']['SocketEventPong'];
@@ -1950,6 +2032,8 @@ export type SocketRequestPing = components['schemas']['SocketRequestPing'];
 export type SocketRequestResize = components['schemas']['SocketRequestResize'];
 export type Span = components['schemas']['Span'];
 export type StartupFailure = components['schemas']['StartupFailure'];
+export type TakeOverEnd = components['schemas']['TakeOverEnd'];
+export type TakeRequest = components['schemas']['TakeRequest'];
 export type TerminalSession = components['schemas']['TerminalSession'];
 export type TerminateQuery = components['schemas']['TerminateQuery'];
 export type Terminated = components['schemas']['Terminated'];

@@ -58,6 +58,8 @@ pub enum ErrorCode {
     NothingRuns,
     /// The program took only a part of the input.
     InputStalled,
+    /// Another client has taken the keyboard of the session.
+    SessionDriven,
     /// A secret was not typed, because the terminal echoes input.
     WouldEcho,
     /// The approval has another decision, which stands.
@@ -90,7 +92,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
@@ -115,6 +117,7 @@ impl ErrorCode {
         Self::SessionNotReady,
         Self::NothingRuns,
         Self::InputStalled,
+        Self::SessionDriven,
         Self::WouldEcho,
         Self::AlreadyDecided,
         Self::LimitReached,
@@ -146,6 +149,7 @@ impl ErrorCode {
             | Self::SessionNotReady
             | Self::NothingRuns
             | Self::InputStalled
+            | Self::SessionDriven
             | Self::WouldEcho
             | Self::AlreadyDecided => 409,
             Self::SessionEnded => 410,
@@ -169,6 +173,7 @@ impl ErrorCode {
         match self {
             Self::SessionBusy
             | Self::SessionNotReady
+            | Self::SessionDriven
             | Self::WouldEcho
             | Self::LimitReached
             | Self::RateLimited
@@ -241,6 +246,7 @@ impl ErrorCode {
             | Self::SessionBusy
             | Self::SessionNotReady
             | Self::NothingRuns
+            | Self::SessionDriven
             | Self::WouldEcho
             | Self::AlreadyDecided
             | Self::LimitReached
@@ -262,7 +268,7 @@ impl ErrorCode {
             }
             Self::ServerRestarting | Self::RateLimited => Some(1),
             // A client waits for the session's own state, or sends the body anew at once.
-            Self::SessionBusy | Self::SessionNotReady | Self::BodyLate => None,
+            Self::SessionBusy | Self::SessionNotReady | Self::SessionDriven | Self::BodyLate => None,
             Self::MalformedBody
             | Self::MalformedHead
             | Self::InvalidField
@@ -319,6 +325,7 @@ impl ErrorCode {
             Self::SessionNotReady => "The shell is not at its prompt",
             Self::NothingRuns => "No program runs that could read input",
             Self::InputStalled => "The program does not read its input",
+            Self::SessionDriven => "Another client drives the session",
             Self::WouldEcho => "The terminal echoes input",
             Self::AlreadyDecided => "The approval is decided",
             Self::LimitReached => "A limit is reached",
@@ -362,6 +369,7 @@ impl ErrorCode {
             Self::SessionNotReady => "session_not_ready",
             Self::NothingRuns => "nothing_runs",
             Self::InputStalled => "input_stalled",
+            Self::SessionDriven => "session_driven",
             Self::WouldEcho => "would_echo",
             Self::AlreadyDecided => "already_decided",
             Self::LimitReached => "limit_reached",

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CommandStatus, Decision, Exit, Foreground, Limit};
+use crate::{CommandStatus, Decision, Driver, Exit, Foreground, Limit, TakeOverEnd};
 
 /// The data of one event. Only what belongs to its kind is there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +47,12 @@ pub struct Event {
     /// The person's decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
+    /// The client that has taken the keyboard, or had it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Driver>,
+    /// How its take-over ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<TakeOverEnd>,
 }
 
 /// The kind of event.
@@ -76,6 +82,12 @@ pub enum EventKind {
     /// A person has decided.
     #[serde(rename = "approval.decided")]
     ApprovalDecided,
+    /// A client has taken the keyboard.
+    #[serde(rename = "keyboard.taken")]
+    KeyboardTaken,
+    /// Its take-over has ended.
+    #[serde(rename = "keyboard.returned")]
+    KeyboardReturned,
     /// Events before the next one are no longer kept; `GET /terminals` gives the present state.
     #[serde(rename = "gap")]
     Gap,
@@ -93,6 +105,8 @@ impl EventKind {
             Self::CommandCompleted => "command.completed",
             Self::Attention => "attention",
             Self::Limit => "limit",
+            Self::KeyboardTaken => "keyboard.taken",
+            Self::KeyboardReturned => "keyboard.returned",
             Self::Gap => "gap",
         }
     }

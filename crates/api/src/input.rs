@@ -57,6 +57,11 @@ pub struct InputRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 600.0))]
     pub approval_timeout: Option<f64>,
+    /// Seconds to wait at most while another client drives the session (`session_driven`); the default is 0, which answers at
+    /// once. Then it is typed, and its own `timeout` begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 3600.0))]
+    pub driver_timeout: Option<f64>,
 }
 
 /// `POST …/signal`.

@@ -21,6 +21,7 @@ mod process;
 mod secret;
 mod session;
 mod socket;
+mod take_over;
 mod ticket;
 mod token;
 
@@ -49,5 +50,6 @@ pub use session::{
     StartupFailure, TerminalSession, TerminateQuery, Terminated,
 };
 pub use socket::{SocketEvent, SocketInput, SocketMessage, SocketQuery, SocketRequest};
+pub use take_over::{Driver, ReturnQuery, TakeOverEnd, TakeRequest};
 pub use ticket::{Login, Ticket, TicketPage, TicketRequest, TicketScope};
 pub use token::{NewToken, TokenInfo, TokenList, TokenRequest, TokenScope};

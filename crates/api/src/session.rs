@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::NumberOrName;
 use crate::limits::{Enforcer, Limit, LimitHit, Limits};
 use crate::null::null_is_default;
+use crate::take_over::Driver;
 
 /// `POST /terminals`: everything has a default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -281,6 +282,9 @@ pub struct TerminalSession {
     /// The limits that it ran into, the newest ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_hit: Vec<LimitHit>,
+    /// The client that has taken its keyboard: nobody else types there meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Driver>,
     /// The addresses of its endpoints.
     pub connection: Connection,
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CommandExecution, Dimensions, ErrorCode, Exit, Foreground, Limit, SessionStatus};
+use crate::{CommandExecution, Dimensions, Driver, ErrorCode, Exit, Foreground, Limit, SessionStatus, TakeOverEnd};
 
 /// The query of `GET /terminals/{sessionId}/socket`. It has no `Debug`, so that no log contains a ticket.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +28,10 @@ pub struct SocketQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(skip|all)$"))]
     pub behind: Option<String>,
+    /// Take the keyboard for as long as the connection lasts: if nobody else has it (`free`), or also from another driver (`force`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(free|force)$"))]
+    pub take: Option<String>,
     /// A ticket from `POST /tickets`, in the place of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
@@ -61,6 +65,9 @@ pub enum SocketEvent {
         /// The command that runs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         current_command: Option<String>,
+        /// The client that has taken the keyboard.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        driver: Option<Driver>,
         /// How many bytes may be unconfirmed; only with `ptyd.v1`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         window_bytes: Option<u64>,
@@ -96,6 +103,20 @@ pub enum SocketEvent {
         /// The command that was running.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command_id: Option<String>,
+    },
+    /// A client has taken the keyboard.
+    #[serde(rename = "keyboard.taken")]
+    KeyboardTaken {
+        /// The client.
+        driver: Driver,
+    },
+    /// Its take-over has ended.
+    #[serde(rename = "keyboard.returned")]
+    KeyboardReturned {
+        /// The client.
+        driver: Driver,
+        /// How it ended.
+        ended_by: TakeOverEnd,
     },
     /// The shell has ended.
     Exit {

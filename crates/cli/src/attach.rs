@@ -13,7 +13,7 @@ use std::fmt;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use api::{Dimensions, ErrorCode, OutputView, SessionStatus, TerminalSession};
+use api::{Dimensions, ErrorCode, OutputView, SessionStatus, TakeRequest, TerminalSession};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
@@ -41,6 +41,12 @@ pub struct AttachOptions {
     /// Only watch: send no input, and do not resize the session
     #[arg(long, short)]
     read_only: bool,
+    /// Take the keyboard: until you detach, nobody else types into the session
+    #[arg(long, conflicts_with = "read_only")]
+    take: bool,
+    /// Take it also from somebody else who has it
+    #[arg(long, requires = "take")]
+    force: bool,
     /// Pass all output on to this terminal, also output that changes its clipboard, its files or its printer
     #[arg(long)]
     raw: bool,
@@ -120,10 +126,11 @@ impl fmt::Display for Ending {
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Attaches until the session ends or this terminal detaches.
-pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode, Failure> {
+pub async fn attach(client: Client, options: &AttachOptions) -> Result<ExitCode, Failure> {
     if !tty::is_interactive() {
         return Err(Failure::usage("attach needs a terminal; use logs and send in scripts"));
     }
+    let client = &client.named(format!("attach-{}-{}", std::process::id(), jiff::Timestamp::now().as_nanosecond()));
     let session = match &options.session {
         Some(text) => sessions::find(client, text).await?,
         None => chosen(client).await?,
@@ -140,10 +147,20 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
             session.id
         )));
     }
+    if options.take {
+        client.take(&session.id, &TakeRequest { force: options.force, ..TakeRequest::default() }).await?;
+    } else if let Some(driver) = session.driver.as_ref().filter(|_| !options.read_only) {
+        let (name, until) = (quote::line(&driver.name), &driver.until);
+        print::note(format_args!("ptyd: {name} has taken the keyboard until {until}; --take --force takes it back"));
+    }
     print::note(format_args!(
         "[{}: {}{} detaches]",
         called(&session),
-        if options.read_only { "read-only; " } else { "" },
+        match (options.read_only, options.take) {
+            (true, _) => "read-only; ",
+            (false, true) => "you have the keyboard; ",
+            (false, false) => "",
+        },
         options.detach_key
     ));
     let attachment = Attachment { client, session: &session.id, fitted: Cell::new(None), fits: !options.read_only };
@@ -162,10 +179,14 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
             }),
             ending = attachment.watching(&display) => ending,
             failure = attached_terminal::resizing(changes, Patience::default(), async || attachment.fit().await) => Err(failure),
+            failure = attachment.driving(), if options.take => Err(failure),
             _ = term.recv() => Ok(Ending::Stopped),
             _ = hup.recv() => Ok(Ending::Stopped),
         }
     };
+    if options.take {
+        let _ = tokio::time::timeout(FAREWELL, client.give_back(&session.id, false)).await;
+    }
     if !matches!(ending, Ok(Ending::Ended(_))) {
         let _ = tokio::time::timeout(FAREWELL, attachment.give_size_back(session.dimensions)).await;
     }
@@ -199,6 +220,27 @@ impl Attachment<'_> {
             self.fitted.set(attached_terminal::fit(self.client, self.session).await?);
         }
         Ok(())
+    }
+
+    /// Keeps the keyboard for as long as this process lives: also after a restart of the server, but not from somebody who takes
+    /// it. Ends only with an error.
+    async fn driving(&self) -> Failure {
+        let mut patience = Patience::default();
+        let hold = TakeRequest { hold: true, ..TakeRequest::default() };
+        loop {
+            match self.client.take(self.session, &hold).await {
+                // It was taken from us, or the session has ended, which the watching loop notices.
+                Ok(_) => return std::future::pending().await,
+                Err(e) if matches!(e.code(), Some(ErrorCode::SessionDriven | ErrorCode::SessionEnded)) => {
+                    return std::future::pending().await;
+                }
+                Err(e) => {
+                    if let Err(failure) = patience.after(e).await {
+                        return failure;
+                    }
+                }
+            }
+        }
     }
 
     /// Restores the session's earlier size, unless another client has changed it since.

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use crate::detach_key::{DetachScan, DetachScanner};
 use crate::exit::Failure;
 use crate::follow::Patience;
+use crate::print;
 use crate::tty;
 
 /// Reads of the keyboard that may wait to be sent: during a paste the terminal waits, and our memory does not grow.
@@ -85,6 +86,11 @@ async fn enter(
     loop {
         match client.input(session, &request, Some(key)).await {
             Ok(_) => break,
+            // The person hears that somebody else drives.
+            Err(e) if e.code() == Some(ErrorCode::SessionDriven) => {
+                print::lines("\x07");
+                break;
+            }
             // A program that does not read loses input, as on any terminal; the watching loop notices the session's
             // end.
             Err(e) if matches!(e.code(), Some(ErrorCode::InputStalled | ErrorCode::SessionEnded)) => break,

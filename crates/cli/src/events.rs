@@ -52,6 +52,8 @@ fn told(data: &str, is_json: bool) -> Result<(), Failure> {
     words.extend(event.exit_code.map(|code| format!("code {code}")));
     words.extend(event.foreground.as_ref().map(wire_name));
     words.extend(event.approval_id.clone());
+    words.extend(event.driver.as_ref().map(|driver| quote::line(&driver.name).into_owned()));
+    words.extend(event.ended_by.as_ref().map(wire_name));
     words.extend(event.exit.as_ref().map(|exit| quote::line(&exit.reason).into_owned()));
     print::line(words.join("  "))
 }

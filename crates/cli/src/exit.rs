@@ -149,6 +149,7 @@ fn of(code: ErrorCode) -> u8 {
         | ErrorCode::SessionNotReady
         | ErrorCode::NothingRuns
         | ErrorCode::InputStalled
+        | ErrorCode::SessionDriven
         | ErrorCode::WouldEcho
         | ErrorCode::AlreadyDecided
         | ErrorCode::LimitReached

@@ -257,7 +257,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Exec(options) => run_requests(run::run(&client()?, &paths, &options.into_run())),
         Command::ShellPrefix(options) => run_requests(shell_prefix::shell_prefix(&paths, &options)),
         Command::Record(options) => run_requests(record::record(&paths, options)),
-        Command::Attach(options) => run_requests(attach::attach(&client()?, &options)),
+        Command::Attach(options) => run_requests(attach::attach(client()?, &options)),
         Command::Send(options) => run_requests(input::send(&client()?, &options)),
         Command::Keys(options) => run_requests(input::keys(&client()?, &options)),
         Command::Wait(options) => run_requests(wait::wait(&client()?, &options)),

@@ -138,7 +138,10 @@ fn row(session: &TerminalSession, now: Timestamp) -> Vec<String> {
 fn activity(session: &TerminalSession) -> String {
     match &session.exit {
         _ if session.status != SessionStatus::Terminated && session.trouble.is_some() => "trouble".to_owned(),
-        _ if session.status != SessionStatus::Terminated => wire_name(&session.foreground),
+        _ if session.status != SessionStatus::Terminated => match &session.driver {
+            Some(driver) => format!("{}, {} drives", wire_name(&session.foreground), quote::line(&driver.name)),
+            None => wire_name(&session.foreground),
+        },
         Some(Exit { exit_code: Some(code), .. }) => format!("exit {code}"),
         Some(Exit { signal: Some(signal), .. }) => format!("by {signal}"),
         Some(_) | None => "-".to_owned(),

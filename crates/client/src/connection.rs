@@ -145,13 +145,15 @@ pub(crate) struct Answer {
 pub(crate) struct Pool {
     place: ServerAddress,
     token: Option<String>,
+    /// The name that the client gives itself.
+    pub(crate) name: Option<String>,
     idle: Mutex<Vec<Sender>>,
     pub(crate) answer_max: Duration,
 }
 
 impl Pool {
     pub(crate) fn new(place: ServerAddress, token: Option<String>) -> Self {
-        Self { place, token, idle: Mutex::new(Vec::new()), answer_max: ANSWER_MAX }
+        Self { place, token, name: None, idle: Mutex::new(Vec::new()), answer_max: ANSWER_MAX }
     }
 
     pub(crate) fn is_elsewhere(&self) -> bool {
@@ -177,6 +179,9 @@ impl Pool {
         key: Option<&str>,
     ) -> Result<Answer, ClientError> {
         let mut request = self.request(method, path, body)?;
+        if let Some(name) = &self.name {
+            request.headers_mut().insert("ptyd-client", header(name)?);
+        }
         if let Some(key) = key {
             request.headers_mut().insert("idempotency-key", header(key)?);
         }

@@ -15,8 +15,8 @@ use api::{
     Approval, ApprovalList, Capabilities, CommandExecution, CommandList, CommandListQuery, CreateRequest, Decision,
     DecisionRequest, Dimensions, Drain, DrainQuery, ExecuteRequest, InputRequest, NamedSecret, NewToken, Output,
     OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SecretList, SecretRequest,
-    SessionEnvironment, SessionList, SessionListQuery, SignalList, SignalRequest, TerminalSession, Terminated, Ticket,
-    TicketRequest, TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
+    SessionEnvironment, SessionList, SessionListQuery, SignalList, SignalRequest, TakeRequest, TerminalSession,
+    Terminated, Ticket, TicketRequest, TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
 };
 use connection::{Answer, Pool};
 pub use connection::{ServerAddress, ServerUrl};
@@ -48,6 +48,8 @@ struct Call<'a> {
 const WAIT_DEFAULT: f64 = 30.0;
 /// Searching a long journal takes its time.
 const SEARCH: Duration = Duration::from_secs(240);
+/// The longest take-over.
+const TAKE_OVER_MAX: Duration = Duration::from_secs(12 * 3_600);
 /// The server sends a heartbeat to followers of events more often.
 const EVENTS: Duration = Duration::from_secs(60);
 
@@ -75,6 +77,13 @@ impl Client {
     /// At a URL, with the bearer token.
     pub fn url(url: ServerUrl, token: impl Into<String>) -> Self {
         Self { pool: Pool::new(ServerAddress::Url(url), Some(token.into())) }
+    }
+
+    /// The same under this name of its own (`Ptyd-Client`).
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.pool.name = Some(name.into());
+        self
     }
 
     /// Whether the server may be on another machine, where files and folders are others.
@@ -202,6 +211,18 @@ impl Client {
     /// `POST …/resize`.
     pub async fn resize(&self, session: &str, size: Dimensions) -> Result<TerminalSession, ClientError> {
         self.json(post(format!("/terminals/{}/resize", escaped(session)), &size)?).await
+    }
+
+    /// `POST …/take`, and with `hold` until the take-over has ended.
+    pub async fn take(&self, session: &str, body: &TakeRequest) -> Result<TerminalSession, ClientError> {
+        let waits = if body.hold { TAKE_OVER_MAX } else { Duration::ZERO };
+        self.json(Call { waits, ..post(format!("/terminals/{}/take", escaped(session)), body)? }).await
+    }
+
+    /// `DELETE …/take`.
+    pub async fn give_back(&self, session: &str, force: bool) -> Result<TerminalSession, ClientError> {
+        let path = format!("/terminals/{}/take?force={force}", escaped(session));
+        self.json(Call { method: Method::DELETE, ..get(path) }).await
     }
 
     /// `POST …/execute`.

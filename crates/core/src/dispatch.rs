@@ -106,7 +106,10 @@ impl Dispatcher {
                 } else {
                     self.perform(principal, action, target).await
                 };
-                if let (Some(used), Err(ActionError::Busy { .. } | ActionError::NotReady { .. })) = (approval, &result)
+                if let (
+                    Some(used),
+                    Err(ActionError::Busy { .. } | ActionError::NotReady { .. } | ActionError::Driven { .. }),
+                ) = (approval, &result)
                 {
                     used.put_back();
                 }

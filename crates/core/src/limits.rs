@@ -376,6 +376,14 @@ pub const TICKETS_PER_PRINCIPAL_MAX: usize = 128;
 pub const SECRET_REQUEST_LIFETIME: Duration = Duration::from_secs(600);
 /// Open requests for secrets of one principal. A session has one at most, and a person does not answer more.
 pub const SECRET_REQUESTS_MAX: usize = 64;
+/// How long a take-over lasts whose request names no time.
+pub const TAKE_OVER: Duration = Duration::from_secs(600);
+/// The longest one, and one that ends with its connection: as long as a browser stays logged in.
+pub const TAKE_OVER_MAX: Duration = Duration::from_secs(12 * 3_600);
+/// The longest that a request waits for the keyboard.
+pub const KEYBOARD_PATIENCE_MAX: Duration = Duration::from_secs(3_600);
+/// Requests that wait for the keyboard of a session. Each keeps a command or an input in memory.
+pub const KEYBOARD_WAITS_MAX: usize = 64;
 /// How long an approval waits for a person's decision, and how long after that the same request must come again.
 pub const APPROVAL_LIFETIME: Duration = Duration::from_secs(600);
 /// How often a repetition looks whether the command of the first request has begun; that takes a write to the disk and a

@@ -147,7 +147,10 @@ impl Metrics {
             }
             ServerEventKind::Wanted(_) => drop(self.attention.inc()),
             ServerEventKind::LimitHit(hit) => drop(self.limits_hit.get_or_create(&[("limit", hit.limit.name())]).inc()),
-            ServerEventKind::Started(_) | ServerEventKind::Approval { .. } => {}
+            ServerEventKind::Started(_)
+            | ServerEventKind::Taken(_)
+            | ServerEventKind::Returned(..)
+            | ServerEventKind::Approval { .. } => {}
         }
     }
 

@@ -54,8 +54,21 @@ pub struct Principal {
     pub delivery: Option<Delivery>,
     /// How its request waits for a person's decision; without it a request that needs one is refused at once.
     pub approval_wait: Option<ApprovalWait>,
+    /// How long its request waits at most while another client drives the session; zero refuses it at once.
+    pub keyboard_patience: Duration,
     /// The way on which its request came.
     pub origin: Origin,
+}
+
+/// A client that types: of a principal, by its own name. The caller of a tool is never the same as a client of another protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Typist {
+    /// The principal.
+    pub name: String,
+    /// The client's own name.
+    pub client: Option<String>,
+    /// It calls a tool.
+    pub is_tool: bool,
 }
 
 /// The way on which a request came, for the audit log. It is not part of who somebody is, so all are equal.
@@ -143,6 +156,7 @@ impl Principal {
             client: None,
             delivery: None,
             approval_wait: None,
+            keyboard_patience: Duration::ZERO,
             origin: Origin::default(),
         }
     }
@@ -150,6 +164,21 @@ impl Principal {
     /// The name under which its read cursor is kept. Neither part has a line end.
     pub(crate) fn reader(&self) -> String {
         self.client.as_ref().map_or_else(|| self.name.clone(), |client| format!("{}\n{client}", self.name))
+    }
+
+    /// The client that types with its requests.
+    pub(crate) fn typist(&self) -> Typist {
+        Typist { name: self.name.clone(), client: self.client.clone(), is_tool: self.origin.door == Door::Mcp }
+    }
+
+    /// Whether its request is known to come from a tool or from a program in a session.
+    pub(crate) fn is_program(&self) -> bool {
+        self.origin.from_session.is_some() || self.origin.door == Door::Mcp
+    }
+
+    /// Whether its token has bounds.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.pass.as_ref().is_some_and(|pass| *pass.bounds != TokenBounds::default())
     }
 
     /// Whether a person may be acting, else why not: a tool or a program in a session is none, and a program in a session that is not

@@ -260,6 +260,10 @@ test(async function a_person_watches_takes_over_and_gives_back_and_a_lost_networ
   await page.locator('.pane.driving[data-state="live"]').waitFor();
   await page.keyboard.type("echo typed-$((40+2))\n");
   await shows(page, "typed-42");
+  // Nobody else types meanwhile, and everybody sees who drives.
+  const { driver } = await server.json("GET", `/terminals/${one.id}`);
+  assert.match(driver.client, /^page-/);
+  await assert.rejects(execute(one, "echo refused"), /session_driven/);
 
   // Input that is typed while the network is away arrives once, and output of that time is there.
   wire.cut();

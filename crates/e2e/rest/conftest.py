@@ -34,10 +34,10 @@ class Server:
     def __init__(self, home, url, token):
         self.home, self.url, self.token = home, url, token
 
-    def ask(self, method, path, body=None):
+    def ask(self, method, path, body=None, headers=None):
         """The status, the headers and the text of an answer."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Authorization": f"Bearer {self.token}"}, method=method)
+        request = urllib.request.Request(self.url + path, data, {"Authorization": f"Bearer {self.token}"} | (headers or {}), method=method)
         try:
             with urllib.request.urlopen(request, timeout=75) as reply:
                 return reply.status, reply.headers, reply.read().decode()

@@ -68,10 +68,13 @@ def is_number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+BOUNDS = {"timeout": 86_400, "driverTimeout": 3_600, "for": 43_200}
+
+
 def shorten(values, name, most):
     """Shortens a time of up to a day to a moment; a value out of bounds stays so."""
     if isinstance(values, dict) and is_number(values.get(name)) and most < values[name] <= 86_400_000:
-        values[name] = most if values[name] <= (86_400 if name == "timeout" else 86_400_000) else values[name]
+        values[name] = most if values[name] <= BOUNDS.get(name, 86_400_000) else values[name]
 
 
 def without_nulls(value):
@@ -111,11 +114,13 @@ def before_call(context, case, kwargs):
     elif isinstance(body, dict):
         body.update(without_nulls(body))
     for values in (query, body):
-        for name, most in [("timeout", 0.2), ("graceSeconds", 0.2), ("quietMs", 50), ("waitMs", 100)]:
+        for name, most in [("timeout", 0.2), ("driverTimeout", 0.2), ("for", 0.2), ("graceSeconds", 0.2), ("quietMs", 50), ("waitMs", 100)]:
             shorten(values, name, most)
     if isinstance(body, dict):
         if operation in ("executeCommand", "sendInput", "wait") and body.get("timeout") is None:
             body["timeout"] = 0.2
+        if operation == "takeKeyboard" and body.get("for") is None:
+            body["for"] = 0.2
         disarm(body)
 
 

@@ -63,6 +63,8 @@ def test_the_data_of_every_event_have_the_documented_form(server, document):
             server.ask("POST", f"{at}/execute", {"command": command, "timeout": 60})
             server.ask("POST", f"{at}/signal", {"signal": "INT"})
             server.ask("POST", f"{at}/wait", {"timeout": 60})
+        for method in ["POST", "DELETE"]:
+            assert server.ask(method, f"{at}/take", headers={"Ptyd-Client": "driver"})[0] == 200
         server.ask("DELETE", f"{at}?force=true")
         seen, fields = [], set()
         for name, id, data in stream:

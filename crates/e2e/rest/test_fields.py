@@ -47,6 +47,10 @@ ELSEWHERE = {
     "StartupFailure.reason": "commands_at_the_start_that_fail_are_reported_and_the_session_can_be_used",
     "SessionEnvironment.profile": "a_profile_starts_a_session_and_the_request_takes_precedence",
     "SessionEnvironment.user": "only_a_server_of_root_starts_shells_of_other_users",
+    **{
+        field: "only_the_driver_types_until_the_keyboard_is_returned"
+        for field in "TerminalSession.driver Driver.name Driver.client Driver.since Driver.until".split()
+    },
     "WaitAnswer.lineExitCode": "a_wait_tells_the_code_of_the_last_typed_line_and_of_nothing_else",
     "TerminalSession.unreachable": "a_request_to_a_silent_holder_is_refused_in_time_and_others_notice_nothing",
     "TerminalSession.trouble": "a_full_disk_stops_the_program_and_room_lets_it_continue",

@@ -60,16 +60,23 @@ class Drain(TypedDict):
     since: NotRequired[str]
 
 
+class Driver(TypedDict):
+    client: NotRequired[str]
+    name: str
+    since: str
+    until: str
+
+
 EndedBy: TypeAlias = Literal['accepted', 'ended', 'matched', 'input_wanted', 'stopped', 'quiet', 'timed_out', 'exited']
 
 
 Enforcer: TypeAlias = Literal['cgroup', 'rlimit', 'holder', 'server']
 
 
-ErrorCode: TypeAlias = Literal['malformed_body', 'invalid_field', 'body_too_large', 'body_late', 'malformed_head', 'unauthorized', 'host_refused', 'origin_refused', 'forbidden', 'policy_denied', 'approval_needed', 'route_not_found', 'method_not_allowed', 'upgrade_required', 'session_not_found', 'other_node', 'command_not_found', 'token_not_found', 'session_ended', 'session_alive', 'session_busy', 'session_not_ready', 'nothing_runs', 'input_stalled', 'would_echo', 'already_decided', 'limit_reached', 'rate_limited', 'key_reused', 'start_failed', 'session_unreachable', 'resources_exhausted', 'removal_continues', 'server_draining', 'server_restarting', 'node_unreachable', 'internal']
+ErrorCode: TypeAlias = Literal['malformed_body', 'invalid_field', 'body_too_large', 'body_late', 'malformed_head', 'unauthorized', 'host_refused', 'origin_refused', 'forbidden', 'policy_denied', 'approval_needed', 'route_not_found', 'method_not_allowed', 'upgrade_required', 'session_not_found', 'other_node', 'command_not_found', 'token_not_found', 'session_ended', 'session_alive', 'session_busy', 'session_not_ready', 'nothing_runs', 'input_stalled', 'session_driven', 'would_echo', 'already_decided', 'limit_reached', 'rate_limited', 'key_reused', 'start_failed', 'session_unreachable', 'resources_exhausted', 'removal_continues', 'server_draining', 'server_restarting', 'node_unreachable', 'internal']
 
 
-EventKind: TypeAlias = Literal['session.created', 'session.terminated', 'command.started', 'command.completed', 'attention', 'limit', 'approval.requested', 'approval.decided', 'gap']
+EventKind: TypeAlias = Literal['session.created', 'session.terminated', 'command.started', 'command.completed', 'attention', 'limit', 'approval.requested', 'approval.decided', 'keyboard.taken', 'keyboard.returned', 'gap']
 
 
 class Exit(TypedDict):
@@ -93,6 +100,7 @@ Gap = TypedDict(
 
 class InputRequest(TypedDict, closed=True):
     approvalTimeout: NotRequired[float]
+    driverTimeout: NotRequired[float]
     endWithNewline: NotRequired[bool]
     input: NotRequired[str]
     inputBase64: NotRequired[str]
@@ -276,6 +284,7 @@ class SocketEventControl(TypedDict):
     client: str
     currentCommand: NotRequired[str]
     dimensions: Dimensions
+    driver: NotRequired[Driver]
     endOffset: int
     event: Literal['control']
     firstOffset: int
@@ -302,6 +311,11 @@ class SocketEventExit(TypedDict):
 class SocketEventForeground(TypedDict):
     event: Literal['foreground']
     foreground: Foreground
+
+
+class SocketEventKeyboardTaken(TypedDict):
+    driver: Driver
+    event: Literal['keyboard.taken']
 
 
 class SocketEventLimit(TypedDict):
@@ -402,6 +416,20 @@ class StartupFailure(TypedDict):
     reason: str
 
 
+TakeOverEnd: TypeAlias = Literal['returned', 'forced', 'timed_out', 'disconnected']
+
+
+TakeRequest = TypedDict(
+    'TakeRequest',
+    {
+        'for': NotRequired[float],
+        'force': NotRequired[bool],
+        'hold': NotRequired[bool],
+    },
+    closed=True,
+)
+
+
 class TerminalSession(TypedDict):
     boundary: Boundary
     cargo: NotRequired[str]
@@ -412,6 +440,7 @@ class TerminalSession(TypedDict):
     cwd: str
     cwdBase64: NotRequired[str]
     dimensions: Dimensions
+    driver: NotRequired[Driver]
     env: dict[str, str]
     exit: NotRequired[Exit]
     foreground: Foreground
@@ -548,6 +577,8 @@ class Event(TypedDict):
     at: str
     commandId: NotRequired[str]
     decision: NotRequired[Decision]
+    driver: NotRequired[Driver]
+    endedBy: NotRequired[TakeOverEnd]
     event: EventKind
     exit: NotRequired[Exit]
     exitCode: NotRequired[int]
@@ -562,6 +593,7 @@ class Event(TypedDict):
 class ExecuteRequest(TypedDict, closed=True):
     approvalTimeout: NotRequired[float]
     command: str
+    driverTimeout: NotRequired[float]
     inside: NotRequired[bool]
     maxChars: NotRequired[int]
     onTimeout: NotRequired[OnTimeout]
@@ -637,6 +669,7 @@ class Resized(TypedDict):
     cwd: str
     cwdBase64: NotRequired[str]
     dimensions: Dimensions
+    driver: NotRequired[Driver]
     env: dict[str, str]
     exit: NotRequired[Exit]
     foreground: Foreground
@@ -682,6 +715,12 @@ class SessionList(TypedDict):
     degraded: NotRequired[bool]
     terminals: list[TerminalSession]
     total: int
+
+
+class SocketEventKeyboardReturned(TypedDict):
+    driver: Driver
+    endedBy: TakeOverEnd
+    event: Literal['keyboard.returned']
 
 
 SocketInput: TypeAlias = SocketInputInput | SocketInputResize | SocketInputPing
@@ -801,4 +840,4 @@ class WaitAnswer(TypedDict):
     waitedMs: int
 
 
-SocketEvent: TypeAlias = SocketEventControl | SocketEventCommandStarted | SocketEventCommandCompleted | SocketEventReady | SocketEventForeground | SocketEventResize | SocketEventLimit | SocketEventExit | SocketEventMissed | SocketEventPong | SocketEventError
+SocketEvent: TypeAlias = SocketEventControl | SocketEventCommandStarted | SocketEventCommandCompleted | SocketEventReady | SocketEventForeground | SocketEventResize | SocketEventLimit | SocketEventKeyboardTaken | SocketEventKeyboardReturned | SocketEventExit | SocketEventMissed | SocketEventPong | SocketEventError

@@ -1,11 +1,13 @@
 //! The errors of actions.
 
 use std::fmt;
+use std::sync::Arc;
 
 use policy::{Ruling, Verdict};
 use terminal::quote;
 
 use super::secret::SecretRefusal;
+use super::take_over::Driver;
 use crate::ids::{CommandId, NoSessionId, SessionId};
 use crate::principal::NoPerson;
 
@@ -66,6 +68,18 @@ pub enum ActionError {
         session: SessionId,
         /// The present state of the shell, and the remedy.
         why: String,
+    },
+    /// Another client drives the session.
+    #[error(
+        "nothing was typed: {driver} has taken the keyboard of session {session} until {} at the latest; what runs goes on and can be \
+         read; send it again when the keyboard is returned",
+        .driver.until_in_words()
+    )]
+    Driven {
+        /// The session.
+        session: SessionId,
+        /// The driver.
+        driver: Arc<Driver>,
     },
     /// There is no program that could read the input.
     #[error("no program that could read input runs in session {session}; run a command first")]
@@ -245,6 +259,7 @@ impl ActionError {
             Self::Ended { .. } => "session_ended",
             Self::Alive { .. } => "session_alive",
             Self::Stalled { .. } => "input_stalled",
+            Self::Driven { .. } => "session_driven",
             Self::WouldEcho { .. } => "would_echo",
             Self::SecretRefused(SecretRefusal::Unknown) => "route_not_found",
             Self::SecretRefused(SecretRefusal::Answered | SecretRefusal::Over) => "nothing_runs",

@@ -11,6 +11,7 @@ use super::approval::Decision;
 use super::command::CommandView;
 use super::limits::LimitHit;
 use super::session::{Foreground, SessionExit};
+use super::take_over::{Driver, TakeOverEnd};
 use crate::ids::SessionId;
 
 /// A position in one server's event log.
@@ -95,6 +96,10 @@ pub enum ServerEventKind {
     Wanted(Foreground),
     /// The session hit a limit.
     LimitHit(LimitHit),
+    /// A client has taken the keyboard.
+    Taken(Arc<Driver>),
+    /// Its take-over has ended.
+    Returned(Arc<Driver>, TakeOverEnd),
     /// A request waits for a person's decision, or has one.
     Approval {
         /// The approval's id.
@@ -109,7 +114,13 @@ impl ServerEventKind {
     pub(crate) fn text_bytes(&self) -> usize {
         match self {
             Self::Started(command) | Self::Completed(command) => command.command.len(),
-            Self::Created | Self::Terminated(_) | Self::Wanted(_) | Self::LimitHit(_) | Self::Approval { .. } => 0,
+            Self::Created
+            | Self::Terminated(_)
+            | Self::Wanted(_)
+            | Self::LimitHit(_)
+            | Self::Taken(_)
+            | Self::Returned(..)
+            | Self::Approval { .. } => 0,
         }
     }
 }

@@ -63,6 +63,9 @@ impl Action {
             Self::ShowSecretRequest(_) => ("show secret request", Write, Reading, false),
             Self::TypeSecret { .. } => ("type secret", Write, Change, true),
             Self::Type { .. } => ("type", Write, Change, true),
+            Self::Take(_) => ("take keyboard", Write, Change, false),
+            // A full audit log keeps nobody from freeing a keyboard.
+            Self::GiveBack { .. } => ("return keyboard", Write, Ending, false),
             Self::Watch { .. } => ("watch", Read, Reading, false),
             // A read-only ticket allows no more than its requester may do.
             Self::Ticket { may_write: false, .. } => ("ticket", Read, Change, false),

@@ -26,6 +26,7 @@ mod report;
 mod search;
 mod secret;
 mod session;
+mod take_over;
 mod task;
 mod terminal_tool;
 mod tokens;
@@ -61,6 +62,7 @@ pub use search::*;
 pub use secret::*;
 pub use session::*;
 pub use sys::signal::{name as signal_name, parse as signal_number};
+pub use take_over::*;
 pub use task::*;
 pub use terminal_tool::*;
 pub use tokens::*;
@@ -145,6 +147,15 @@ pub enum Action {
         bytes: Vec<u8>,
         /// The idempotency key: a repeated request with it is not typed again.
         key: String,
+    },
+    /// Take the keyboard of a session, so that nobody else types there. → [`Outcome::Taken`]
+    Take(Take),
+    /// Return it; frees it by force from another driver. → [`Outcome::Session`]
+    GiveBack {
+        /// The session.
+        session: SessionId,
+        /// Also from another driver.
+        forces: bool,
     },
     /// Follow a session as a viewer. → [`Outcome::Watching`]
     Watch {
@@ -395,6 +406,8 @@ pub enum Outcome {
     Environment(Box<EnvironmentView>),
     /// How many bytes were typed.
     Typed(usize),
+    /// The keyboard is taken.
+    Taken(Box<Taken>),
     /// A request for a secret; none where no program reads one, or where the operator wants no requests.
     SecretRequest(Option<Box<SecretRequest>>),
     /// A task.
@@ -459,6 +472,7 @@ impl Outcome {
             Self::Signals(_) => "signals",
             Self::Environment(_) => "an environment",
             Self::Typed(_) => "typed input",
+            Self::Taken(_) => "a take-over",
             Self::SecretRequest(_) => "a request for a secret",
             Self::Task(_) => "a task",
             Self::Watching(_) => "a viewer's place",

@@ -9,6 +9,7 @@ use journal::MaskedText;
 
 use super::command::{Boundary, NamedAction};
 use super::limits::{KeptLimit, LimitHit, Limits};
+use super::take_over::{Driver, Hold};
 use crate::confinement_tier::ConfinementTier;
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Detach;
@@ -210,6 +211,17 @@ pub struct SessionView {
     pub limits: Vec<KeptLimit>,
     /// The newest limits that it hit.
     pub limits_hit: Vec<LimitHit>,
+    /// The client that has taken its keyboard.
+    pub driver: Option<Arc<Driver>>,
+}
+
+/// The answer to a request that takes the keyboard.
+#[derive(Debug)]
+pub struct Taken {
+    /// The session afterwards.
+    pub session: SessionView,
+    /// The hold of a request with [`Take::is_held`].
+    pub hold: Option<Hold>,
 }
 
 /// The policy of a session.

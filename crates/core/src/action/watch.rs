@@ -8,6 +8,7 @@ use super::command::CommandView;
 use super::error::ActionError;
 use super::limits::LimitHit;
 use super::session::{Foreground, SessionExit, SessionView};
+use super::take_over::{Driver, TakeOverEnd};
 
 /// A viewer's access to a session: its present view, and a cursor for the pieces.
 #[derive(Debug)]
@@ -95,6 +96,10 @@ pub enum SessionEvent {
     Exited(Option<SessionExit>),
     /// The session hit a limit.
     LimitHit(LimitHit),
+    /// A client has taken the keyboard.
+    Taken(Arc<Driver>),
+    /// Its take-over has ended.
+    Returned(Arc<Driver>, TakeOverEnd),
     /// This many events are no longer kept.
     Missed(u64),
 }
@@ -109,6 +114,8 @@ impl SessionEvent {
             | Self::Resized { .. }
             | Self::Exited(_)
             | Self::LimitHit(_)
+            | Self::Taken(_)
+            | Self::Returned(..)
             | Self::Missed(_) => 0,
         }
     }

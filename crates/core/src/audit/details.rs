@@ -287,6 +287,8 @@ pub(super) fn details(action: &Action) -> Details {
             let of = of_session(&end.session);
             Details { signal: end.signo.map(signal_name), force: end.force, purge: end.purges, ..of }
         }
+        Action::Take(take) => Details { force: take.forces, ..of_session(&take.session) },
+        Action::GiveBack { session, forces } => Details { force: *forces, ..of_session(session) },
         Action::Signal { session, target, signo } => {
             let target = match target {
                 SignalTarget::Foreground => "foreground".to_owned(),

@@ -7,8 +7,8 @@ use journal::Masks;
 use serde::Serialize;
 
 use super::details::{Details, Found, SessionName, cut, is_zero, masked};
-use crate::action::{ActionError, CommandStatus, CommandView};
-use crate::ids::CommandId;
+use crate::action::{ActionError, CommandStatus, CommandView, Driver, TakeOverEnd};
+use crate::ids::{CommandId, SessionId};
 use crate::limits::{AUDIT_LINE_BYTES_MAX, AUDIT_NAME_BYTES_MAX, AUDIT_PATH_BYTES_MAX};
 use crate::principal::Principal;
 use crate::store::HistoryRow;
@@ -25,6 +25,8 @@ pub(super) enum Event {
     Action,
     /// A command has ended.
     End,
+    /// A take-over has ended.
+    Returned,
     /// The authentication refused a request.
     Refused,
     /// Lines could not be written.
@@ -94,6 +96,8 @@ pub(super) struct Line<'a> {
     #[serde(flatten)]
     pub ended: Option<&'a Ended>,
     #[serde(flatten)]
+    pub returned: Option<&'a Returned>,
+    #[serde(flatten)]
     pub refusal: Option<&'a Refusal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<&'a str>,
@@ -159,6 +163,35 @@ impl Ended {
     }
 }
 
+/// The end of a take-over.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Returned {
+    owner: String,
+    session: SessionName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_name: Option<String>,
+    principal: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<String>,
+    #[serde(rename = "outcome")]
+    end: &'static str,
+}
+
+impl Returned {
+    pub(super) fn of(session: (&SessionId, &str, Option<&str>), driver: &Driver, end: TakeOverEnd) -> Self {
+        let (session, owner, name) = session;
+        Self {
+            owner: owner.to_owned(),
+            session: session.into(),
+            session_name: name.map(str::to_owned),
+            principal: driver.name.clone(),
+            client: driver.client.as_deref().map(|client| cut(client, AUDIT_NAME_BYTES_MAX).to_owned()),
+            end: end.name(),
+        }
+    }
+}
+
 /// A request that the authentication refused.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -202,6 +235,7 @@ impl<'a> Line<'a> {
             details: None,
             found: None,
             ended: None,
+            returned: None,
             refusal: None,
             outcome: None,
             reason: None,

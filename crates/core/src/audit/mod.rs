@@ -30,9 +30,10 @@ pub use entry::Entry;
 pub use line::Refusal;
 pub use read::{Follower, page};
 
-use crate::action::{ActionError, AuditView, CommandView, ReadAudit};
+use crate::action::{ActionError, AuditView, CommandView, Driver, ReadAudit, TakeOverEnd};
 use crate::block_in_place::block_in_place;
 use crate::config::{AuditMode, Config};
+use crate::ids::SessionId;
 use crate::limits::{
     AUDIT_FLUSH_EVERY, AUDIT_LINE_BYTES_MAX, AUDIT_PENDING_BYTES_MAX, AUDIT_READS_MAX, AUDIT_WRITE_QUICK, DISK_PATIENCE,
 };
@@ -41,7 +42,7 @@ use crate::store::HistoryRow;
 use crate::syslog_address::SyslogAddress;
 use details::{Details, SessionName};
 use file::AuditFile;
-use line::{Caller, Ended, Event, Line};
+use line::{Caller, Ended, Event, Line, Returned};
 use share::TokenShares;
 use slow_disk::SlowDiskWatch;
 
@@ -183,6 +184,15 @@ impl AuditLog {
         if let Some(shares) = &on.shares {
             locked(&shares.changes).charge_known(owner, bytes.len(), Instant::now().into_std());
         }
+        on.keep(&bytes);
+    }
+
+    /// Records the end of a take-over.
+    pub(crate) fn take_over_ended(&self, session: (&SessionId, &str, Option<&str>), driver: &Driver, end: TakeOverEnd) {
+        let Some(on) = &self.on else { return };
+        let returned = Returned::of(session, driver, end);
+        let mut bytes = Vec::new();
+        Line { returned: Some(&returned), ..Line::new(Event::Returned, sys::time::wall()) }.write(&mut bytes);
         on.keep(&bytes);
     }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shared_tokens::SharedTokens;
 use super::timeline::{micros, time};
-use crate::action::{Boundary, EventPlace, Foreground, ServerEvent, SessionStatus, SessionView, Tools, Usage};
+use crate::action::{Boundary, Driver, EventPlace, Foreground, ServerEvent, SessionStatus, SessionView, Tools, Usage};
 use crate::config::Config;
 use crate::confinement_tier::ConfinementTier;
 use crate::credentials::server_token::Token;
@@ -82,6 +82,7 @@ struct SessionRecord {
     is_unreachable: bool,
     profile: Option<String>,
     confinement: Option<ConfinementTier>,
+    driver: Option<Arc<Driver>>,
 }
 
 impl SessionRecord {
@@ -105,6 +106,7 @@ impl SessionRecord {
             is_unreachable: view.is_unreachable,
             profile: view.profile.clone(),
             confinement: view.confinement,
+            driver: view.driver.clone(),
         }
     }
 
@@ -144,6 +146,7 @@ impl SessionRecord {
             log_file: PathBuf::new(),
             limits: Vec::new(),
             limits_hit: Vec::new(),
+            driver: self.driver,
         }
     }
 }

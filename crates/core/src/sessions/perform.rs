@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::actions::{
     commands, create, default_session, drain, environment, execute, idempotency, input, list, missed_ends,
-    named_secrets, output, processes, purge, recording_extent, resize, screen, search_range, secret, signals, task,
-    terminate, tokens, wait_from_cursor, watch,
+    named_secrets, output, processes, purge, recording_extent, resize, screen, search_range, secret, signals,
+    take_over, task, terminate, tokens, wait_from_cursor, watch,
 };
 use super::approvals::record_decision;
 use super::on_disk::on_disk;
@@ -133,6 +133,10 @@ async fn attempt(
         }
         Action::TypeSecret { name, secret } => {
             secret::type_secret(services, principal, name, secret).await.map(Outcome::Typed)
+        }
+        Action::Take(take) => take_over::take(services, principal, take).await,
+        Action::GiveBack { session, forces } => {
+            take_over::give_back(services, principal, session, *forces).await.map(|s| Outcome::Session(Box::new(s)))
         }
         Action::Watch { session, since } => watch::watch(services, principal, session, *since).await,
         Action::Ticket { place, may_write } => watch::ticket(services, principal, place.clone(), *may_write).await,

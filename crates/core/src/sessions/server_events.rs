@@ -99,6 +99,10 @@ impl ServerEvents {
         if let ServerEventKind::Completed(command) = &what {
             self.audit.command_ended(&shared.meta.owner, shared.meta.name.as_deref(), command);
         }
+        if let ServerEventKind::Returned(driver, end) = &what {
+            let session = (&shared.id, shared.meta.owner.as_str(), shared.meta.name.as_deref());
+            self.audit.take_over_ended(session, driver, *end);
+        }
         self.add(shared.id.clone(), shared.meta.owner.clone(), shared.meta.name.clone(), what);
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::resource_limits;
 use super::shared::Shared;
 use super::timeline::time;
-use crate::action::{Boundary, Foreground, LimitHit, SessionExit, SessionStatus, SessionView, Tools, Usage};
+use crate::action::{Boundary, Driver, Foreground, LimitHit, SessionExit, SessionStatus, SessionView, Tools, Usage};
 use crate::ids::CommandId;
 use crate::mutex::locked;
 
@@ -32,6 +32,7 @@ pub(crate) struct Summary {
     pub(crate) is_unreachable: bool,
     pub(crate) tools: Arc<Tools>,
     pub(crate) limits_hit: Vec<LimitHit>,
+    pub(crate) driver: Option<Arc<Driver>>,
     /// The parent of all processes of the session.
     pub(crate) holder_pid: u32,
 }
@@ -73,6 +74,7 @@ impl Summary {
             log_file: shared.folder.log_file(),
             limits: resource_limits::kept(&shared.spec, &shared.meta.limits),
             limits_hit: self.limits_hit.clone(),
+            driver: self.driver.clone(),
         }
     }
 }

@@ -6,6 +6,7 @@ use wire::{Key, NO_KEY};
 use super::actions::idempotency;
 use super::handle::Handle;
 use super::services::Services;
+use super::session::Typing;
 use crate::action::{Action, ActionError};
 use crate::principal::Principal;
 
@@ -16,6 +17,8 @@ pub(crate) struct Target {
     pub(super) live: Result<Handle, ActionError>,
     /// The key as the holder has it.
     pub(super) key: Key,
+    /// The client that runs or types it.
+    pub(super) typing: Typing,
 }
 
 impl Target {
@@ -40,7 +43,7 @@ impl Target {
         if live.is_ok() {
             idempotency::not_a_creates(services, principal, name).await?;
         }
-        Ok(Some(Self { live, key }))
+        Ok(Some(Self { live, key, typing: Typing::of(principal) }))
     }
 
     /// The key, unless the request has none.

@@ -128,6 +128,7 @@ impl Unreachable {
             log_file: self.folder.log_file(),
             limits: resource_limits::kept(&self.spec, &self.meta.limits),
             limits_hit: Vec::new(),
+            driver: None,
         }
     }
 

@@ -43,6 +43,7 @@ pub(crate) fn summary(
         is_unreachable: false,
         tools: Arc::clone(&timeline.shell().tools),
         limits_hit: timeline.hits().iter().map(limit_hit).collect(),
+        driver: None,
         holder_pid: timeline.holder_pid(),
     }
 }

@@ -69,6 +69,7 @@ mod socket_json;
 mod state_dir;
 mod stopping;
 mod swapped_commands;
+mod take_over;
 mod time_limits;
 mod tokens;
 mod typed_at_prompt;

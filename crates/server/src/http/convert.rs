@@ -112,6 +112,21 @@ pub(crate) fn session(view: action::SessionView, base_url: &str) -> TerminalSess
         limits: limits(&view.limits),
         limits_enforced_by: view.limits.iter().map(|kept| (limit(kept.limit), enforcer(kept.enforcer))).collect(),
         limits_hit: view.limits_hit.iter().map(limit_hit).collect(),
+        driver: view.driver.as_deref().map(driver),
+    }
+}
+
+pub(crate) fn driver(driver: &action::Driver) -> api::Driver {
+    let action::Driver { name, client, since, until } = driver;
+    api::Driver { name: name.clone(), client: client.clone(), since: time(*since), until: time(*until) }
+}
+
+pub(crate) fn take_over_end(end: action::TakeOverEnd) -> api::TakeOverEnd {
+    match end {
+        action::TakeOverEnd::Returned => api::TakeOverEnd::Returned,
+        action::TakeOverEnd::Forced => api::TakeOverEnd::Forced,
+        action::TakeOverEnd::TimedOut => api::TakeOverEnd::TimedOut,
+        action::TakeOverEnd::Disconnected => api::TakeOverEnd::Disconnected,
     }
 }
 

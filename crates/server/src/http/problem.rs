@@ -57,6 +57,7 @@ impl From<ActionError> for ProblemResponse {
             ActionError::Ended { .. } => (ErrorCode::SessionEnded, None),
             ActionError::Alive { .. } => (ErrorCode::SessionAlive, None),
             ActionError::Stalled { .. } => (ErrorCode::InputStalled, None),
+            ActionError::Driven { .. } => (ErrorCode::SessionDriven, None),
             ActionError::WouldEcho { .. } => (ErrorCode::WouldEcho, Some("secret".to_owned())),
             ActionError::SecretRefused(SecretRefusal::Unknown) => (ErrorCode::RouteNotFound, None),
             ActionError::SecretRefused(SecretRefusal::Answered | SecretRefusal::Over) => (ErrorCode::NothingRuns, None),

@@ -91,6 +91,13 @@ fn message(server_event: &ServerEvent) -> (LoggingLevel, Value) {
         ),
         ServerEventKind::Wanted(_) => (LoggingLevel::Notice, "attention", json!({})),
         ServerEventKind::LimitHit(hit) => (LoggingLevel::Warning, "limit", json!({ "limit": hit.limit.name() })),
+        ServerEventKind::Taken(driver) => {
+            (LoggingLevel::Notice, "keyboard.taken", json!({ "driver": driver.to_string() }))
+        }
+        ServerEventKind::Returned(driver, end) => {
+            let data = json!({ "driver": driver.to_string(), "endedBy": end.name() });
+            (LoggingLevel::Notice, "keyboard.returned", data)
+        }
         ServerEventKind::Approval { id, decision: None } => {
             (LoggingLevel::Notice, "approval.requested", json!({ "approvalId": id }))
         }

@@ -159,6 +159,8 @@ async fn changes(feed: &mut dyn Feed) -> Result<bool, ActionError> {
                 | SessionEvent::Completed(_)
                 | SessionEvent::Foreground(_)
                 | SessionEvent::LimitHit(_)
+                | SessionEvent::Taken(_)
+                | SessionEvent::Returned(..)
                 | SessionEvent::Missed(_) => {}
             },
         }

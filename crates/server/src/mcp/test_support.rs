@@ -222,6 +222,7 @@ pub(super) fn session() -> SessionView {
         log_file: PathBuf::from("/state/sessions/s0/journal"),
         limits: Vec::new(),
         limits_hit: Vec::new(),
+        driver: None,
     }
 }
 

@@ -32,6 +32,7 @@ pub(super) async fn execute(
         return Err(ProblemResponse::field("approvalTimeout", problem));
     }
     let principal = extract::awaiting_approval(principal, body.approval_timeout)?;
+    let principal = extract::awaiting_keyboard(principal, body.driver_timeout)?;
     let execute = to_execute(&rest.patterns(&principal), session, body, key).await?;
     let waits = execute.wait.is_some();
     match rest.act(&principal, Action::execute(execute)).await? {

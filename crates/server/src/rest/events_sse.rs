@@ -108,6 +108,8 @@ fn blank(at: std::time::SystemTime) -> api::Event {
         exit: None,
         approval_id: None,
         decision: None,
+        driver: None,
+        ended_by: None,
     }
 }
 
@@ -142,6 +144,15 @@ fn event(server_event: &ServerEvent) -> api::Event {
             event: api::EventKind::Limit,
             command_id: hit.command.map(|id| id.to_string()),
             limit: Some(convert::limit(hit.limit)),
+            ..common
+        },
+        ServerEventKind::Taken(driver) => {
+            api::Event { event: api::EventKind::KeyboardTaken, driver: Some(convert::driver(driver)), ..common }
+        }
+        ServerEventKind::Returned(driver, end) => api::Event {
+            event: api::EventKind::KeyboardReturned,
+            driver: Some(convert::driver(driver)),
+            ended_by: Some(convert::take_over_end(*end)),
             ..common
         },
         ServerEventKind::Approval { id, decision } => {

@@ -102,6 +102,17 @@ pub(super) fn awaiting_approval(principal: Principal, seconds: Option<f64>) -> R
     Ok(Principal { approval_wait: Some(ApprovalWait::at_most(time)), ..principal })
 }
 
+/// The principal with the wait for the keyboard that its request names.
+pub(super) fn awaiting_keyboard(principal: Principal, seconds: Option<f64>) -> Result<Principal, ProblemResponse> {
+    let Some(given) = seconds else { return Ok(principal) };
+    let most = limits::KEYBOARD_PATIENCE_MAX;
+    let time = Duration::try_from_secs_f64(given).ok().filter(|time| *time <= most);
+    let keyboard_patience = time.ok_or_else(|| {
+        ProblemResponse::field("driverTimeout", format!("must be from 0 to {} seconds", most.as_secs()))
+    })?;
+    Ok(Principal { keyboard_patience, ..principal })
+}
+
 /// The session in the path: its id or its name.
 #[derive(Debug)]
 pub(super) struct Session(pub(super) SessionId);

@@ -27,6 +27,7 @@ pub(super) async fn input(
     Body(body): LongBody<api::InputRequest>,
 ) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
     let principal = extract::awaiting_approval(principal, body.approval_timeout)?;
+    let principal = extract::awaiting_keyboard(principal, body.driver_timeout)?;
     rest.report(&principal, Action::Input(to_input(&rest.patterns(&principal), session, body, key).await?)).await
 }
 

@@ -32,6 +32,7 @@ mod search;
 mod secrets;
 mod sessions;
 mod state;
+mod take_over;
 #[cfg(test)]
 mod test_support;
 mod tickets;

@@ -2,7 +2,7 @@
 
 use api::ErrorCode::{
     AlreadyDecided, ApprovalNeeded, CommandNotFound, InputStalled, NothingRuns, PolicyDenied, RemovalContinues,
-    ServerDraining, SessionAlive, SessionBusy, SessionEnded, SessionNotReady, StartFailed, WouldEcho,
+    ServerDraining, SessionAlive, SessionBusy, SessionDriven, SessionEnded, SessionNotReady, StartFailed, WouldEcho,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -12,7 +12,7 @@ use super::operation::{Operation, Tag};
 use super::state::Rest;
 use super::{
     actions, approvals, audit, batch, capabilities, commands, docs, drain, events_sse, input, logins, output,
-    processes, recording, search, secrets, sessions, tickets, tokens,
+    processes, recording, search, secrets, sessions, take_over, tickets, tokens,
 };
 
 /// One line of the table.
@@ -124,7 +124,7 @@ fn of_commands() -> Vec<Route> {
                 .keyed()
                 .json::<api::CommandExecution>(200, "The command ended within the wait.")
                 .json::<api::CommandExecution>(202, "The command is still running.")
-                .refuses(&[SessionBusy, SessionNotReady, SessionEnded, PolicyDenied, ApprovalNeeded]),
+                .refuses(&[SessionBusy, SessionNotReady, SessionDriven, SessionEnded, PolicyDenied, ApprovalNeeded]),
         ),
         on_get(
             "/terminals/{session}/commands",
@@ -156,7 +156,15 @@ fn of_input() -> Vec<Route> {
                 .needed()
                 .keyed()
                 .json::<api::WaitAnswer>(200, "The number of accepted bytes, and the result of the wait.")
-                .refuses(&[InputStalled, WouldEcho, SessionBusy, SessionEnded, PolicyDenied, ApprovalNeeded]),
+                .refuses(&[
+                    InputStalled,
+                    WouldEcho,
+                    SessionBusy,
+                    SessionDriven,
+                    SessionEnded,
+                    PolicyDenied,
+                    ApprovalNeeded,
+                ]),
         ),
         on_post(
             "/terminals/{session}/signal",
@@ -196,10 +204,35 @@ fn of_input() -> Vec<Route> {
                     NothingRuns,
                     SessionBusy,
                     SessionNotReady,
+                    SessionDriven,
                     SessionEnded,
                     PolicyDenied,
                     ApprovalNeeded,
                 ]),
+        ),
+        on_post(
+            "/terminals/{session}/take",
+            post(take_over::take),
+            say("takeKeyboard", "Take the keyboard")
+                .of_client()
+                .details(
+                    "Until the client returns it, or its time is up, nobody else runs or types anything in the session. Signals, \
+                     sizes and the end of the session are free. What runs goes on. The request needs `Ptyd-Client`. A token with \
+                     bounds, a tool and a program in a session cannot take a keyboard. After a restart of the server nobody has it.",
+                )
+                .body::<api::TakeRequest>(json!({ "for": 60 }))
+                .json::<api::TerminalSession>(200, "The session with its driver; with `hold`, after the take-over.")
+                .refuses(&[SessionDriven, SessionEnded]),
+        ),
+        on_delete(
+            "/terminals/{session}/take",
+            delete(take_over::give_back),
+            say("returnKeyboard", "Return the keyboard")
+                .of_client()
+                .details("It is no error if nobody has it. With `force`, a person frees it from another driver.")
+                .query::<api::ReturnQuery>()
+                .json::<api::TerminalSession>(200, "The session.")
+                .refuses(&[SessionDriven, SessionEnded]),
         ),
         on_post(
             "/terminals/{session}/wait",

@@ -32,6 +32,8 @@ pub(super) enum Code {
     Conflict = 4409,
     /// The session has ended, and everything was sent.
     Ended = 4410,
+    /// Another client drives, and the connection asked for the keyboard.
+    Driven = 4423,
     /// A limit was reached.
     TooMany = 4429,
 }
@@ -55,6 +57,7 @@ pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
         ActionError::Ended { .. } => (ErrorCode::SessionEnded, Code::Ended),
         ActionError::Alive { .. } => (ErrorCode::SessionAlive, Code::Conflict),
         ActionError::Stalled { .. } => (ErrorCode::InputStalled, Code::Conflict),
+        ActionError::Driven { .. } => (ErrorCode::SessionDriven, Code::Driven),
         ActionError::WouldEcho { .. } => (ErrorCode::WouldEcho, Code::Conflict),
         ActionError::SecretRefused(_) => (ErrorCode::NothingRuns, Code::Conflict),
         ActionError::Denied { .. } => (ErrorCode::Forbidden, Code::Forbidden),

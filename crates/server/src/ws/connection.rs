@@ -19,7 +19,9 @@ use super::json;
 use super::query::{Mode, Query};
 use super::whole_characters::{WholeCharacters, WholeText};
 use crate::http::convert;
-use ptyd_core::action::{Action, ActionError, Feed, Outcome, Piece, SessionEvent, ViewerSnapshot, Watching};
+use ptyd_core::action::{
+    Action, ActionError, Feed, Hold, Outcome, Piece, SessionEvent, Take, ViewerSnapshot, Watching,
+};
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::ids::SessionId;
 use ptyd_core::lane::Lane;
@@ -69,7 +71,14 @@ pub(super) async fn receive(mut socket: WebSocket, connection: Result<SocketConn
 }
 
 impl SocketConnection {
-    async fn run(self, socket: &mut WebSocket) -> End {
+    async fn run(mut self, socket: &mut WebSocket) -> End {
+        let client = self.query.client.clone().unwrap_or_else(fresh_name);
+        // Its input is that of this client, also over its other connections.
+        self.principal.client = Some(client.clone());
+        let _hold = match self.take().await {
+            Ok(hold) => hold,
+            Err(end) => return end,
+        };
         let action = Action::Watch { session: self.session.clone(), since: self.query.since };
         // Boxed: the memory of this action must not be kept as long as the connection lasts.
         let Watching { session, feed } = match Box::pin(self.dispatcher.dispatch(&self.principal, action)).await {
@@ -77,7 +86,6 @@ impl SocketConnection {
             Ok(other) => return End::Close(Code::Internal, format!("the watch action returned {other:?}")),
             Err(error) => return error.into(),
         };
-        let client = self.query.client.clone().unwrap_or_else(fresh_name);
         let hello = event::attached(&session, feed.cursor(), &client, self.may_write);
         let acked = feed.cursor();
         let shut_out = self.principal.shut_out();
@@ -110,6 +118,24 @@ impl SocketConnection {
         }
     }
 }
+
+impl SocketConnection {
+    /// Takes the keyboard, if the client asks for it, for as long as the returned hold lives.
+    async fn take(&self) -> Result<Option<Hold>, End> {
+        let Some(forces) = self.query.takes_by_force else { return Ok(None) };
+        if !self.may_write {
+            return Err(End::Close(Code::Forbidden, ONLY_LOOKING.to_owned()));
+        }
+        let take = Take { session: self.session.clone(), lasts: limits::TAKE_OVER_MAX, forces, is_held: true };
+        match Box::pin(self.dispatcher.dispatch(&self.principal, Action::Take(take))).await? {
+            Outcome::Taken(taken) => Ok(taken.hold),
+            other => Err(End::Close(Code::Internal, format!("the take action returned {other:?}"))),
+        }
+    }
+}
+
+/// The refusal of a client that may not type.
+const ONLY_LOOKING: &str = "this ticket or token only allows looking";
 
 /// A name for a client without one, so that it can number its input across connections.
 fn fresh_name() -> String {
@@ -418,7 +444,7 @@ impl OpenConnection<'_> {
         if self.connection.may_write {
             return Ok(());
         }
-        Err(End::Close(Code::Forbidden, "this ticket or token only allows looking".to_owned()))
+        Err(End::Close(Code::Forbidden, ONLY_LOOKING.to_owned()))
     }
 
     /// Keeps a size for later, in place of an earlier one that still waits.
@@ -460,6 +486,7 @@ impl OpenConnection<'_> {
         let goes_on = match error {
             ActionError::Stalled { .. }
             | ActionError::WouldEcho { .. }
+            | ActionError::Driven { .. }
             | ActionError::Invalid { .. }
             | ActionError::PolicyDenied(_)
             | ActionError::ApprovalNeeded(_)

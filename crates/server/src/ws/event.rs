@@ -19,6 +19,7 @@ pub(super) fn attached(view: &SessionView, at: u64, client: &str, may_write: boo
         dimensions: Dimensions { cols: view.cols, rows: view.rows },
         foreground: convert::foreground(view.foreground),
         current_command: view.current_command.map(|id| id.to_string()),
+        driver: view.driver.as_deref().map(convert::driver),
         window_bytes: Some(limits::WINDOW_BYTES),
     }
 }
@@ -39,6 +40,10 @@ pub(super) fn of(event: &SessionEvent) -> SocketEvent {
         SessionEvent::Exited(how) => SocketEvent::Exit { exit: how.clone().map(convert::exit) },
         SessionEvent::LimitHit(hit) => {
             SocketEvent::Limit { limit: convert::limit(hit.limit), command_id: hit.command.map(|id| id.to_string()) }
+        }
+        SessionEvent::Taken(driver) => SocketEvent::KeyboardTaken { driver: convert::driver(driver) },
+        SessionEvent::Returned(driver, end) => {
+            SocketEvent::KeyboardReturned { driver: convert::driver(driver), ended_by: convert::take_over_end(*end) }
         }
         SessionEvent::Missed(events) => SocketEvent::Missed { events: *events },
     }

@@ -25,6 +25,8 @@ pub(super) struct Query {
     pub(super) client: Option<String>,
     /// Every retained byte, without snapshots; `None` leaves it to the mode.
     pub(super) wants_all: Option<bool>,
+    /// Whether it takes the keyboard, and then whether by force.
+    pub(super) takes_by_force: Option<bool>,
 }
 
 impl Query {
@@ -32,7 +34,7 @@ impl Query {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let uri = format!("/?{text}").parse().map_err(|_| "query: cannot be read".to_owned())?;
         let given = axum::extract::Query::<api::SocketQuery>::try_from_uri(&uri)
-            .map_err(|_| "query: may hold mode, since, client, behind and ticket, each once".to_owned())?;
+            .map_err(|_| "query: may hold mode, since, client, behind, take and ticket, each once".to_owned())?;
         let axum::extract::Query(given) = given;
         let is_raw = match given.mode.as_deref() {
             None => false,
@@ -55,7 +57,13 @@ impl Query {
             Some("all") => Some(true),
             Some(_) => return Err("behind: must be skip or all".to_owned()),
         };
-        Ok(Self { is_raw, since, client: given.client, wants_all })
+        let takes_by_force = match given.take.as_deref() {
+            None => None,
+            Some("free") => Some(false),
+            Some("force") => Some(true),
+            Some(_) => return Err("take: must be free or force".to_owned()),
+        };
+        Ok(Self { is_raw, since, client: given.client, wants_all, takes_by_force })
     }
 }
 
@@ -73,13 +81,15 @@ mod tests {
 
     #[test]
     fn a_query_is_checked_field_by_field() {
-        let plain = Query { is_raw: false, since: None, client: None, wants_all: None };
+        let plain = Query { is_raw: false, since: None, client: None, wants_all: None, takes_by_force: None };
         assert_eq!(Query::parse(""), Ok(plain.clone()));
         let skips = Query { wants_all: Some(false), ..plain.clone() };
         assert_eq!(Query::parse("ticket=secret&behind=skip"), Ok(skips));
         let all = Query { since: Some(7), client: Some("a-1".to_owned()), wants_all: Some(true), ..plain.clone() };
         assert_eq!(Query::parse("since=o:7&client=a-1&behind=all"), Ok(all));
-        assert_eq!(Query::parse("mode=raw&since=7"), Ok(Query { is_raw: true, since: Some(7), ..plain }));
+        assert_eq!(Query::parse("mode=raw&since=7"), Ok(Query { is_raw: true, since: Some(7), ..plain.clone() }));
+        let takes = Query { takes_by_force: Some(true), ..plain };
+        assert_eq!(Query::parse("take=force"), Ok(takes));
         for (bad, field) in [
             ("mode=x", "mode"),
             ("since=last", "since"),
@@ -87,6 +97,7 @@ mod tests {
             ("client=", "client"),
             ("client=a%20b", "client"),
             ("behind=x", "behind"),
+            ("take=yes", "take"),
             ("ticket=secret&nothing=1", "query"),
         ] {
             let problem = Query::parse(bad).expect_err(bad);

@@ -29,7 +29,7 @@ pub(in crate::sessions) async fn execute(
     request: &Execute,
     target: Target,
 ) -> Result<Report, ActionError> {
-    let (handle, key) = (target.live?, target.key);
+    let (handle, key, typing) = (target.live?, target.key, target.typing);
     let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
     let wait = request.wait.clone().map(|wait| task_wait::with_grace(services, wait));
     let patience = wait.as_ref().map(Wait::left).filter(|left| !left.is_zero()).unwrap_or(PATIENCE_WITHOUT_WAIT);
@@ -38,7 +38,7 @@ pub(in crate::sessions) async fn execute(
     let allowed_in = request.allowed_in.clone();
     let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
     let asked = wait.clone();
-    let run = move |started| Request::Run { text, key, patience_ms, wait, shell, allowed_in, started };
+    let run = move |started| Request::Run { text, key, patience_ms, wait, shell, allowed_in, typing, started };
     let started = start_command(services, principal, &handle, run).await?;
     let started = started.map_err(|e| with_cancelled(services, principal, with_key(e, request.key.as_deref())))?;
     let mut report = match started.finished {

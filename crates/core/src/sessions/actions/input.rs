@@ -21,7 +21,7 @@ pub(in crate::sessions) async fn input(
     request: &Input,
     target: Target,
 ) -> Result<Report, ActionError> {
-    let (handle, key) = (target.live?, target.key);
+    let (handle, key, typing) = (target.live?, target.key, target.typing);
     let size = match &request.bytes {
         InputBytes::Raw(bytes) => bytes.len(),
         InputBytes::Paste { text, .. } => text.len(),
@@ -38,7 +38,10 @@ pub(in crate::sessions) async fn input(
     let wait = wait.map(|wait| task_wait::with_grace(services, wait));
     let asked = wait.clone();
     let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
-    let typed = handle.ask(|typed| Request::Input(NewInput { bytes, key, is_secret, meant_for, wait, typed })).await?;
+    let typed = {
+        let input = |typed| Request::Input(NewInput { bytes, key, is_secret, meant_for, typing, wait, typed });
+        handle.ask(input).await?
+    };
     let typed = typed.map_err(|e| with_key(e, request.key.as_deref()))?;
     let asked = asked.map(|wait| wait.shortened_by(typed.ignored_by.as_deref()));
     let mut report = match typed.finished {

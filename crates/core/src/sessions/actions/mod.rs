@@ -29,6 +29,7 @@ pub(super) mod screen;
 pub(super) mod search_range;
 pub(super) mod secret;
 pub(super) mod signals;
+pub(super) mod take_over;
 pub(super) mod task;
 mod task_view;
 mod task_wait;

@@ -9,7 +9,7 @@ use crate::sessions::handle::Handle;
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::secret_requests::{Asked, Open};
 use crate::sessions::services::Services;
-use crate::sessions::session::Request;
+use crate::sessions::session::{Request, Typing};
 
 /// The request for the secret that the session's program reads now, if it reads one.
 pub(in crate::sessions) async fn ask_secret(
@@ -50,8 +50,8 @@ pub(in crate::sessions) async fn type_secret(
     still_asks(&handle, &open).await?;
     // Of two at the same time the first one types.
     let open = services.secret_requests.take(name, Instant::now()).map_err(ActionError::SecretRefused)?;
-    let (prompt, line) = (open.asked.prompt, secret.line());
-    let typed = handle.ask(|typed| Request::Secret { prompt, line, typed }).await??;
+    let (prompt, line, typing) = (open.asked.prompt, secret.line(), Typing::of(principal));
+    let typed = handle.ask(|typed| Request::Secret { prompt, line, typing, typed }).await??;
     Ok(typed.accepted)
 }
 

@@ -51,9 +51,10 @@ pub(in crate::sessions) async fn types(bytes: &[u8], name: &str, target: Target)
         let problem = format!("has {} bytes; send at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
         return Err(ActionError::Invalid { field: "input", problem });
     }
-    let (handle, key) = (target.live?, target.key);
+    let (handle, key, typing) = (target.live?, target.key, target.typing);
     let bytes = InputBytes::Raw(bytes.to_vec());
-    let typed = |typed| Request::Input(NewInput { bytes, key, is_secret: false, meant_for: None, wait: None, typed });
+    let typed =
+        |typed| Request::Input(NewInput { bytes, key, is_secret: false, meant_for: None, typing, wait: None, typed });
     let typed = handle.ask(typed).await?.map_err(|error| with_key(error, Some(name)))?;
     Ok(typed.accepted)
 }

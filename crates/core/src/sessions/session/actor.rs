@@ -244,6 +244,7 @@ impl Actor {
             _ = stopping.changed() => Event::Stop,
             () = wait_until(timer, wake) => Event::Time,
             () = session.waits.abandoned() => Event::Time,
+            () = session.cx.take_over.left() => Event::Time,
             () = session.drawing.is_ahead() => Event::Time,
             // Unread output comes last: requests and the holder's frames are more urgent.
             () = std::future::ready(()), if has_work => Event::Time,

@@ -44,5 +44,5 @@ pub(crate) use fullscreen::Painted;
 pub(crate) use machine::session::Session;
 pub(crate) use now::Now;
 pub(crate) use requests::{
-    Ended, Finished, KeyUse, NewInput, Request, ScreenSnapshot, SecretPrompt, Snapshot, Started, ViewerLimit,
+    Ended, Finished, KeyUse, NewInput, Request, ScreenSnapshot, SecretPrompt, Snapshot, Started, Typing, ViewerLimit,
 };

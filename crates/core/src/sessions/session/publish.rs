@@ -128,6 +128,8 @@ impl Publisher {
                 ServerEventKind::Terminated(exit.clone())
             }
             SessionEvent::LimitHit(hit) => ServerEventKind::LimitHit(*hit),
+            SessionEvent::Taken(driver) => ServerEventKind::Taken(Arc::clone(driver)),
+            SessionEvent::Returned(driver, end) => ServerEventKind::Returned(Arc::clone(driver), *end),
             SessionEvent::Ready
             | SessionEvent::Foreground(_)
             | SessionEvent::Resized { .. }

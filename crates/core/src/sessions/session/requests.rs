@@ -1,8 +1,10 @@
 //! Requests to a live session, and their answers.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
@@ -14,7 +16,22 @@ use crate::action::{
     TargetShell, Wait,
 };
 use crate::ids::CommandId;
+use crate::principal::{Principal, Typist};
 use crate::sessions::timeline::handover::RecentHandovers;
+
+/// The client that runs or types something, and how long its request waits at most while another client drives.
+#[derive(Debug, Clone)]
+pub(crate) struct Typing {
+    pub(crate) by: Typist,
+    pub(crate) patience: Duration,
+}
+
+impl Typing {
+    /// The typing of this caller.
+    pub(crate) fn of(principal: &Principal) -> Self {
+        Self { by: principal.typist(), patience: principal.keyboard_patience }
+    }
+}
 
 /// Input that a caller wants typed.
 #[derive(Debug)]
@@ -23,6 +40,7 @@ pub(crate) struct NewInput {
     pub(crate) key: Key,
     pub(crate) is_secret: bool,
     pub(crate) meant_for: Option<CommandId>,
+    pub(crate) typing: Typing,
     pub(crate) wait: Option<Wait>,
     pub(crate) typed: oneshot::Sender<Result<Typed, ActionError>>,
 }
@@ -41,6 +59,7 @@ pub(crate) enum Request {
         wait: Option<Wait>,
         shell: TargetShell,
         allowed_in: Option<PathBuf>,
+        typing: Typing,
         started: oneshot::Sender<Result<Started, ActionError>>,
     },
     Input(NewInput),
@@ -52,6 +71,7 @@ pub(crate) enum Request {
     Secret {
         prompt: SecretPrompt,
         line: Vec<u8>,
+        typing: Typing,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
     /// Waits for this command, or for the running one.
@@ -60,6 +80,20 @@ pub(crate) enum Request {
         command: Option<u32>,
         from: Option<u64>,
         reply: oneshot::Sender<Finished>,
+    },
+    /// Takes the keyboard.
+    Take {
+        by: Typist,
+        lasts: Duration,
+        forces: bool,
+        hold: Option<oneshot::Receiver<Infallible>>,
+        reply: oneshot::Sender<Result<(), ActionError>>,
+    },
+    /// Returns the keyboard.
+    GiveBack {
+        by: Typist,
+        forces: bool,
+        reply: oneshot::Sender<Result<(), ActionError>>,
     },
     Resize {
         cols: u16,
@@ -112,7 +146,64 @@ impl Request {
             | Self::SecretOver(..)
             | Self::Secret { .. }
             | Self::KeyUse(..)
+            | Self::Take { .. }
+            | Self::GiveBack { .. }
             | Self::Prompt(_) => None,
+        }
+    }
+
+    /// The client that runs or types something with it; `None` if it does neither.
+    pub(super) fn typing(&self) -> Option<&Typing> {
+        match self {
+            Self::Run { typing, .. } | Self::Input(NewInput { typing, .. }) | Self::Secret { typing, .. } => {
+                Some(typing)
+            }
+            Self::Look(_)
+            | Self::Commands(_)
+            | Self::KeyUse(..)
+            | Self::SecretPrompt(_)
+            | Self::SecretOver(..)
+            | Self::Wait { .. }
+            | Self::Take { .. }
+            | Self::GiveBack { .. }
+            | Self::Resize { .. }
+            | Self::Signal { .. }
+            | Self::Terminate { .. }
+            | Self::Picture(_)
+            | Self::ViewerLimit(_)
+            | Self::At(..)
+            | Self::Times(_)
+            | Self::Processes(_)
+            | Self::Signals(_)
+            | Self::Prompt(_) => None,
+        }
+    }
+
+    /// Refuses a request that would run or type something.
+    pub(super) fn refuse_typing(self, why: ActionError) {
+        match self {
+            Self::Run { started, .. } => drop(started.send(Err(why))),
+            Self::Input(NewInput { typed, .. }) | Self::Secret { typed, .. } => drop(typed.send(Err(why))),
+            // Its reply is dropped, and none of them is ever refused.
+            _ => {}
+        }
+    }
+
+    /// Whether the caller of a request that would run or type something is gone.
+    pub(super) fn is_abandoned(&self) -> bool {
+        match self {
+            Self::Run { started, .. } => started.is_closed(),
+            Self::Input(NewInput { typed, .. }) | Self::Secret { typed, .. } => typed.is_closed(),
+            _ => false,
+        }
+    }
+
+    /// Ready once it is gone.
+    pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Run { started, .. } => started.poll_closed(cx),
+            Self::Input(NewInput { typed, .. }) | Self::Secret { typed, .. } => typed.poll_closed(cx),
+            _ => Poll::Pending,
         }
     }
 }

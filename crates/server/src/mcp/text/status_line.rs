@@ -42,6 +42,7 @@ impl Facts {
 
 /// The metadata of terminal-mcp.md: all of it at first, later only changes.
 pub(in crate::mcp) fn metadata(facts: &mut Facts, session: &SessionView, context: &AnswerContext<'_>) {
+    drives(facts, session);
     let Some(shown) = context.shown else {
         facts.add(format!("session {}", session.id));
         // Programs of a sandbox know its processes by other numbers.
@@ -72,6 +73,13 @@ pub(in crate::mcp) fn metadata(facts: &mut Facts, session: &SessionView, context
 fn gone(facts: &mut Facts, session: &SessionView) {
     if session.is_cwd_gone {
         facts.add("cwd is gone");
+    }
+}
+
+/// Each answer says it: a command of the caller would wait or be refused.
+fn drives(facts: &mut Facts, session: &SessionView) {
+    if let Some(driver) = &session.driver {
+        facts.add(format!("{} drives until {}", plain(&driver.to_string()), driver.until_in_words()));
     }
 }
 

@@ -117,6 +117,7 @@ impl From<ActionError> for ToolError {
             | ActionError::Alive { .. }
             | ActionError::Stalled { .. }
             | ActionError::WouldEcho { .. }
+            | ActionError::Driven { .. }
             | ActionError::SecretRefused(_)
             | ActionError::Denied { .. }
             | ActionError::PolicyDenied(_)

@@ -11,6 +11,7 @@ use wire::{FromHolder, Hello, Key, Tail, ToHolder};
 use super::holder_link::HolderLink;
 use super::journal_follower::state::JournalFollower;
 use super::stopped_jobs::StoppedJobs;
+use super::take_over::state::TakeOver;
 use crate::action::{Limit, SessionEvent, Wait};
 use crate::host::{Host, Identity};
 use crate::limits;
@@ -38,6 +39,8 @@ pub(crate) struct Context {
     pub(in crate::sessions::session) last_activity_us: u64,
     /// The running command, and when it was accepted.
     pub(in crate::sessions::session) current_since: Option<(u32, Instant)>,
+    /// The driver, and the requests that wait for the keyboard.
+    pub(in crate::sessions::session) take_over: TakeOver,
     /// Waits were ended because the shell has exited.
     pub(in crate::sessions::session) exit_told: bool,
 }
@@ -60,6 +63,7 @@ impl Context {
             jobs: StoppedJobs::default(),
             last_activity_us: 0,
             current_since: None,
+            take_over: TakeOver::default(),
             exit_told: false,
             shared,
         }

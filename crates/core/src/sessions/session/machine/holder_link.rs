@@ -240,7 +240,9 @@ impl HolderLink {
         match request {
             Request::Run { started, .. } => drop(started.send(Err(why))),
             Request::Input(NewInput { typed, .. }) | Request::Secret { typed, .. } => drop(typed.send(Err(why))),
-            Request::Resize { reply, .. } => drop(reply.send(Err(why))),
+            Request::Resize { reply, .. } | Request::Take { reply, .. } | Request::GiveBack { reply, .. } => {
+                drop(reply.send(Err(why)))
+            }
             Request::Signal { reply, .. } => drop(reply.send(Err(why))),
             Request::Terminate { reply, .. } => drop(reply.send(Err(why))),
             other @ (Request::Look(_)

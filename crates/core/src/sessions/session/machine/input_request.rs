@@ -22,7 +22,7 @@ const KILL_LINE: u8 = 0x15;
 
 /// Has the holder type it, unless its program has ended.
 pub(super) fn ask_input(cx: &mut Context, foreground: &mut ForegroundState, inside: &mut NestedShell, input: NewInput) {
-    let NewInput { bytes, key, is_secret, meant_for, wait, typed } = input;
+    let NewInput { bytes, key, is_secret, meant_for, typing: _, wait, typed } = input;
     let indents = matches!(bytes, InputBytes::Paste { .. }) && foreground.indents_what_is_typed(cx);
     let bytes = match typed_bytes(bytes, cx.timeline.output().scanner.modes(), indents) {
         Ok(bytes) => bytes,

@@ -23,4 +23,5 @@ pub(super) mod session;
 mod signal_request;
 pub(super) mod snapshot;
 pub(super) mod stopped_jobs;
+pub(super) mod take_over;
 pub(super) mod waits;

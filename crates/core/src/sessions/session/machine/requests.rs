@@ -9,12 +9,30 @@ use crate::sessions::session::machine::holder_link::Call;
 use crate::sessions::session::machine::input_request::ask_input;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::machine::signal_request::ask_signal;
+use crate::sessions::session::machine::take_over::state::NewTake;
+use crate::sessions::session::machine::take_over::steps::{ask_give_back, ask_take, freed_requests, pass_keyboard};
 use crate::sessions::session::machine::{snapshot, waits};
 use crate::sessions::session::requests::{NewInput, Request, Snapshot};
 use crate::sessions::views;
 
 impl Session {
     pub(super) fn on_request(&mut self, request: Request) {
+        self.check_take_over();
+        if let Some(request) = pass_keyboard(&mut self.cx, request) {
+            self.perform_request(request);
+        }
+    }
+
+    /// Ends a take-over that is over, and performs the requests that waited for it.
+    pub(super) fn check_take_over(&mut self) {
+        for request in freed_requests(&mut self.cx) {
+            if let Some(request) = self.cx.link.refuse(request) {
+                self.perform_request(request);
+            }
+        }
+    }
+
+    fn perform_request(&mut self, request: Request) {
         if matches!(request, Request::Run { .. } | Request::Input(_) | Request::Secret { .. }) {
             self.cx.last_activity_us = self.cx.now.us;
             self.expiry.touch(self.cx.now.at);
@@ -32,7 +50,7 @@ impl Session {
                 let _ = reply.send((snapshot, all));
             }
             Request::KeyUse(key, reply) => drop(reply.send(self.cx.key_use(&key))),
-            Request::Run { text, key, patience_ms, wait, shell, allowed_in, started } => {
+            Request::Run { text, key, patience_ms, wait, shell, allowed_in, typing: _, started } => {
                 if let Some(why) =
                     allowed_in.and_then(|folder| may_leave(&self.cx, &self.foreground, &self.inside, &folder, &key))
                 {
@@ -57,14 +75,21 @@ impl Session {
                 let _ = typed.send(Err(ActionError::SecretRefused(SecretRefusal::Over)));
             }
             // The holder types it only while the terminal does not echo.
-            Request::Secret { line, typed, .. } => {
+            Request::Secret { line, typing, typed, .. } => {
                 let (bytes, key) = (InputBytes::Raw(line), NO_KEY);
-                let input = NewInput { bytes, key, is_secret: true, meant_for: None, wait: None, typed };
+                let input = NewInput { bytes, key, is_secret: true, meant_for: None, typing, wait: None, typed };
                 ask_input(&mut self.cx, &mut self.foreground, &mut self.inside, input);
             }
             Request::Wait { wait, command, from, reply } => {
                 let waiter = waits::steps::asked(&self.cx, wait, command, from, reply);
                 self.waits.begin(&mut self.cx, &mut self.foreground, &self.inside, &mut self.drawing, waiter);
+            }
+            Request::Take { by, lasts, forces, hold, reply } => {
+                let _ = reply.send(ask_take(&mut self.cx, NewTake { typist: by, lasts, forces, hold }));
+            }
+            Request::GiveBack { by, forces, reply } => {
+                let _ = reply.send(ask_give_back(&mut self.cx, &by, forces));
+                self.check_take_over();
             }
             Request::Resize { cols, rows, reply } => {
                 self.cx.link.call(self.cx.now.at, Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });

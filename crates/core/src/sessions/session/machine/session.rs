@@ -113,6 +113,7 @@ impl Session {
         if !self.cx.follower.is_behind {
             self.check_exit();
         }
+        self.check_take_over();
         self.check_foreground();
         self.foreground.note_question(&self.cx, &self.inside, &self.waits);
         self.check_nested_command();
@@ -144,6 +145,7 @@ impl Session {
             enforcer.check(&mut self.cx);
         }
         self.expiry.check(&mut self.cx, &self.foreground);
+        self.check_take_over();
     }
 
     /// When something is due.
@@ -183,6 +185,7 @@ impl Session {
             screen,
             self.limit_enforcer.as_ref().and_then(|s| s.next_at()),
             self.expiry.next_at(),
+            self.cx.take_over.next_at(),
         ]
         .into_iter()
         .flatten()

@@ -58,6 +58,7 @@ pub(crate) fn summary(cx: &Context, foreground: &ForegroundState, told: Foregrou
     };
     let end = cx.follower.tail().journal.0;
     let mut summary = views::summary(&cx.timeline, status, told, boundary, end);
+    summary.driver = cx.take_over.driver().cloned();
     summary.last_activity_us = cx.last_activity_us.max(cx.timeline.clock().started_us);
     if let Some(trouble) = cx.link.silent_trouble() {
         (summary.is_unreachable, summary.trouble) = (true, Some(trouble));

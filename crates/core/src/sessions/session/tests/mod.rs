@@ -10,6 +10,7 @@ mod not_run;
 mod pauses;
 mod replay;
 mod screens;
+mod take_over;
 mod waits;
 
 use std::sync::{Arc, LazyLock};
@@ -27,9 +28,11 @@ use crate::host::fake::{self, FakeHost};
 use crate::host::holders::{HolderBackend, SessionFolder};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
+use crate::principal::{Principal, Scope};
 use crate::sessions::backends::Backends;
 use crate::sessions::ended::session;
 use crate::sessions::replay_order;
+use crate::sessions::session::Typing;
 use crate::sessions::session::machine::session::Session;
 use crate::sessions::session::now::Now;
 use crate::sessions::session::step_input::StepInput;
@@ -81,6 +84,11 @@ struct Rig {
     /// The last published state.
     published: u64,
     _folder: tempfile::TempDir,
+}
+
+/// A client that types.
+fn typing() -> Typing {
+    Typing::of(&Principal::named("me", Scope::Write))
 }
 
 /// A session of this folder that knows nothing yet.
@@ -169,8 +177,8 @@ fn check(session: &Session) {
     assert!(!session.waits.at_start.iter().any(|(id, ..)| has_ended(*id)), "a wait for the start of an ended command");
     if session.cx.exit_told {
         let callers = [session.waits.open.len(), session.waits.at_start.len(), session.waits.at_prompt.len()];
-        let commands = [session.pending.at_prompt.len(), session.pending.nested.len()];
-        assert_eq!((callers, commands), ([0; 3], [0; 2]), "callers and commands of a session whose shell has exited");
+        let commands = [session.pending.at_prompt.len(), session.pending.nested.len(), session.cx.take_over.waiting()];
+        assert_eq!((callers, commands), ([0; 3], [0; 3]), "callers and commands of a session whose shell has exited");
     }
 }
 
@@ -550,7 +558,16 @@ fn a_request_for_which_the_holders_disk_has_no_room_says_so() {
         };
         let (started, mut run) = channel();
         let (text, key, shell) = (b"true".to_vec(), [1; 16], TargetShell::Own);
-        rig.request(super::Request::Run { text, key, patience_ms: 0, wait: None, shell, allowed_in: None, started });
+        rig.request(super::Request::Run {
+            text,
+            key,
+            patience_ms: 0,
+            wait: None,
+            shell,
+            allowed_in: None,
+            typing: typing(),
+            started,
+        });
         fails(&mut rig);
         assert_eq!(run.try_recv().expect("an answer").expect_err("not done").code(), code);
         let (typed, mut input) = channel();
@@ -560,6 +577,7 @@ fn a_request_for_which_the_holders_disk_has_no_room_says_so() {
             key,
             is_secret: false,
             meant_for: None,
+            typing: typing(),
             wait: None,
             typed,
         }));
@@ -588,6 +606,7 @@ fn input_for_a_command_that_has_ended_is_not_typed_at_the_prompt() {
             key,
             is_secret: false,
             meant_for,
+            typing: typing(),
             wait: None,
             typed,
         }));

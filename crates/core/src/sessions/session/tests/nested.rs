@@ -7,7 +7,7 @@ use journal::Record;
 use tokio::sync::oneshot;
 use wire::{Activity, FromHolder, HandoverMethod, ShownBy, Status, ToHolder};
 
-use super::{CARRIER, NESTED, Rig, sample};
+use super::{CARRIER, NESTED, Rig, sample, typing};
 use crate::action::{ActionError, EndedBy, InputBytes, TargetShell, Wait};
 use crate::limits;
 use crate::sessions::session::requests::{NewInput, Request, Started};
@@ -73,6 +73,7 @@ impl Nested {
             wait,
             shell,
             allowed_in: None,
+            typing: typing(),
             started,
         });
         answer
@@ -81,7 +82,15 @@ impl Nested {
     fn types(&mut self, bytes: &[u8]) {
         let (typed, _) = oneshot::channel();
         let (key, bytes) = (self.key(), InputBytes::Raw(bytes.to_vec()));
-        self.rig.request(Request::Input(NewInput { bytes, key, is_secret: false, meant_for: None, wait: None, typed }));
+        self.rig.request(Request::Input(NewInput {
+            bytes,
+            key,
+            is_secret: false,
+            meant_for: None,
+            typing: typing(),
+            wait: None,
+            typed,
+        }));
     }
 
     /// The holder does what it was asked for last, and the frame that asked.

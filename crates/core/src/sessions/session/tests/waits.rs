@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tokio::sync::oneshot;
 use wire::{FromHolder, HandoverMethod, ShownBy, Status, Target, ToHolder};
 
-use super::{NO_PROCESS, Rig, StepInput, sample};
+use super::{NO_PROCESS, Rig, StepInput, sample, typing};
 use crate::action::{ActionError, EndedBy, InputBytes, TargetShell, Until, Wait};
 use crate::limits;
 use crate::sessions::session::requests::{Finished, NewInput, Request, Started, Typed};
@@ -399,6 +399,7 @@ impl Story {
                     wait: waits.as_ref().map(to_wait),
                     shell: if *is_inside { TargetShell::Nested } else { TargetShell::Foremost },
                     allowed_in: None,
+                    typing: typing(),
                     started,
                 });
             }
@@ -410,6 +411,7 @@ impl Story {
                     key: [*key; 16],
                     is_secret: false,
                     meant_for: None,
+                    typing: typing(),
                     wait: waits.as_ref().map(to_wait),
                     typed,
                 }));
