@@ -591,7 +591,10 @@ export interface components {
             /** @description The limit. */
             limit: components["schemas"]["Limit"];
         };
-        /** @description The limits of a session; an absent one is the server's default, which is none unless the server was started with one. A limit that this machine cannot enforce is refused. */
+        /**
+         * @description The limits of a session; an absent one is the server's default, which is none unless the server was started with one. A limit
+         *     that this machine cannot enforce is refused.
+         */
         Limits: {
             /**
              * Format: double
