@@ -528,7 +528,7 @@ impl Rig<'_> {
         let report = self.report("browser");
         let mut node = Command::new(npm::node(&self.target)?);
         // A test that hangs there fails.
-        node.args(["--test", "--test-timeout=120000", "--test-reporter=spec", "--test-reporter-destination=stdout"])
+        node.args(["--test", "--test-timeout=300000", "--test-reporter=spec", "--test-reporter-destination=stdout"])
             .args(["--test-reporter=junit", "--test-reporter-destination"])
             .arg(&report)
             .current_dir(self.root);

@@ -48,7 +48,7 @@ NOT_RUN = {
     "# HAProxy in front of several nodes of ptyd: each request with an id goes to the node in the id.": "test_nodes.py runs this file",
     "# Caddy in front of several nodes of ptyd: each request with an id goes to the node in the id.": "test_nodes.py runs this file",
     "python3 conformance/run.py --install    # pinned versions of the peers, into target/conformance": "it installs other products",
-    "python3 conformance/run.py --write      # half an hour": "it takes half an hour; test_scoreboard.py plays the cases on ptyd",
+    "python3 conformance/run.py --write      # a quarter of an hour": "it takes a quarter of an hour; test_scoreboard.py plays the cases on ptyd",
     "python3 conformance/soak.py --minutes 20 --sessions 50 --rate 40 --kill-server 4 --json soak.json": "it takes twenty minutes; "
     "test_soak.py plays a short one",
     "python3 conformance/soak.py --commands 100000 --sessions 200": "it takes an hour",

@@ -282,7 +282,7 @@ impl Boundaries {
         ended.given_up(at)
     }
 
-    /// Output up to `offset` was removed before it was read. The markers of the records that wait may have been in it, or are still to come:
+    /// Output up to `offset` was removed before it was read. The markers of waiting records may have been in it, or are still to come:
     /// an end whose marker does not come is placed there.
     pub fn gap(&mut self, offset: u64) {
         self.waiting.iter_mut().for_each(|waiting| waiting.gap_to = waiting.gap_to.or(Some(offset)));
