@@ -176,6 +176,7 @@ async fn a_viewer_that_takes_the_keyboard_returns_it_with_its_connection() {
     let server = Server::start();
     let shell = server.session().await;
     let mut watcher = Socket::visit(&server, &shell.id, "?client=eve").await;
+    assert_eq!(watcher.event("control").await["driver"], json!(null));
     let mut viewer = Socket::visit(&server, &shell.id, "?client=ann-2&take=free").await;
     assert_eq!(viewer.event("control").await["driver"]["client"], "ann-2");
     assert_eq!(watcher.event("keyboard.taken").await["driver"]["client"], "ann-2");
