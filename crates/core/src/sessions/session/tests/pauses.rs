@@ -80,7 +80,7 @@ fn a_holder_that_was_paused_with_the_server_has_its_time_to_answer() {
         let seq =
             rig.sent.iter().find_map(|frame| if let ToHolder::Resize { seq, .. } = frame { Some(*seq) } else { None });
         let seq = seq.expect("sent");
-        rig.receive(FromHolder::Done { seq, status: wire::Status::Ok, value: 0, echo: wire::Echo::Unknown });
+        rig.receive(FromHolder::Done { seq, status: wire::Status::Ok, value: 0, shown_by: wire::ShownBy::Unknown });
         assert!(matches!(resized.try_recv(), Ok(Ok(()))), "it is done");
     }
 }

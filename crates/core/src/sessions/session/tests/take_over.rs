@@ -5,7 +5,7 @@ use std::time::Duration;
 use foreground::{Activity, Modes};
 use proptest::prelude::*;
 use tokio::sync::oneshot;
-use wire::{Echo, FromHolder, HandoverMethod, Status, ToHolder};
+use wire::{FromHolder, HandoverMethod, ShownBy, Status, ToHolder};
 
 use super::{NO_PROCESS, Rig, StepInput, sample, settle};
 use crate::action::{ActionError, Hold, InputBytes, SessionEvent, TakeOverEnd, TargetShell};
@@ -138,7 +138,7 @@ fn performed(rig: &mut Rig) -> Vec<u8> {
     };
     let asked: Vec<_> = rig.sent.drain(..).filter_map(asked).collect();
     for (seq, _, status) in &asked {
-        rig.receive(FromHolder::Done { seq: *seq, status: *status, value: 1, echo: Echo::Unknown });
+        rig.receive(FromHolder::Done { seq: *seq, status: *status, value: 1, shown_by: ShownBy::Unknown });
     }
     asked.into_iter().map(|(_, key, _)| key).collect()
 }
