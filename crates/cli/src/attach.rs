@@ -95,11 +95,15 @@ async fn chosen(client: &Client) -> Result<TerminalSession, Failure> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     let text = line.trim();
-    let by_number = text.parse().ok().and_then(|number: usize| all.get(number.checked_sub(1)?)).cloned();
-    match by_number.map_or_else(|| sessions::choose(&all, text), |one| Ok(Some(one)))? {
-        Some(session) => Ok(session),
-        None => Err(Failure::usage("none of them was chosen")),
-    }
+    let chosen = match text.parse::<usize>() {
+        // An id that happens to begin with the number is not meant.
+        Ok(number) => {
+            let named = || all.iter().find(|session| session.name.as_deref() == Some(text));
+            number.checked_sub(1).and_then(|at| all.get(at)).or_else(named).cloned()
+        }
+        Err(_) => sessions::choose(&all, text)?,
+    };
+    chosen.ok_or_else(|| Failure::usage("none of them was chosen"))
 }
 
 /// The end of an attachment.

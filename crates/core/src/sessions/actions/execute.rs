@@ -29,7 +29,9 @@ pub(in crate::sessions) async fn execute(
     request: &Execute,
     target: Target,
 ) -> Result<Report, ActionError> {
-    let (handle, key, typing) = (target.live?, target.key, target.typing);
+    let (handle, key) = (target.live?, target.key);
+    // A command that waits for the keyboard does not outlive its caller.
+    let (typing, _caller) = target.typing.with_caller();
     let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
     let wait = request.wait.clone().map(|wait| task_wait::with_grace(services, wait));
     let patience = wait.as_ref().map(Wait::left).filter(|left| !left.is_zero()).unwrap_or(PATIENCE_WITHOUT_WAIT);

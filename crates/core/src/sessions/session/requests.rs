@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
@@ -20,16 +21,29 @@ use crate::principal::{Principal, Typist};
 use crate::sessions::timeline::handover::RecentHandovers;
 
 /// The client that runs or types something, and how long its request waits at most while another client drives.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Typing {
     pub(crate) by: Typist,
     pub(crate) patience: Duration,
+    /// Resolved when the caller goes away, for a request whose own work continues then.
+    pub(crate) caller: Option<oneshot::Receiver<Infallible>>,
 }
 
 impl Typing {
     /// The typing of this caller.
     pub(crate) fn of(principal: &Principal) -> Self {
-        Self { by: principal.typist(), patience: principal.keyboard_patience }
+        Self { by: principal.typist(), patience: principal.keyboard_patience, caller: None }
+    }
+
+    /// The same, and what the caller keeps for as long as it is there.
+    pub(crate) fn with_caller(self) -> (Self, oneshot::Sender<Infallible>) {
+        let (stays, caller) = oneshot::channel();
+        (Self { caller: Some(caller), ..self }, stays)
+    }
+
+    fn poll_caller_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(caller) = &mut self.caller else { return Poll::Pending };
+        if caller.is_terminated() || Pin::new(caller).poll(cx).is_ready() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -189,22 +203,21 @@ impl Request {
         }
     }
 
-    /// Whether the caller of a request that would run or type something is gone.
-    pub(super) fn is_abandoned(&self) -> bool {
-        match self {
-            Self::Run { started, .. } => started.is_closed(),
-            Self::Input(NewInput { typed, .. }) | Self::Secret { typed, .. } => typed.is_closed(),
-            _ => false,
-        }
+    /// Whether the caller of a request that would run or type something is gone. Whoever waits for that polls again.
+    pub(super) fn is_abandoned(&mut self) -> bool {
+        self.poll_gone(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     /// Ready once it is gone.
     pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match self {
-            Self::Run { started, .. } => started.poll_closed(cx),
-            Self::Input(NewInput { typed, .. }) | Self::Secret { typed, .. } => typed.poll_closed(cx),
-            _ => Poll::Pending,
-        }
+        let (answered, typing) = match self {
+            Self::Run { started, typing, .. } => (started.poll_closed(cx), typing),
+            Self::Input(NewInput { typed, typing, .. }) | Self::Secret { typed, typing, .. } => {
+                (typed.poll_closed(cx), typing)
+            }
+            _ => return Poll::Pending,
+        };
+        if answered.is_ready() { answered } else { typing.poll_caller_gone(cx) }
     }
 }
 

@@ -204,7 +204,7 @@ fn plays(happenings: &[Happening]) {
             Happening::Types { client, patience } | Happening::Runs { client, patience } => {
                 model.keys += 1;
                 let key = model.keys;
-                let typing = Typing { by: typist(*client), patience: Duration::from_secs(*patience) };
+                let typing = Typing { by: typist(*client), patience: Duration::from_secs(*patience), caller: None };
                 let mut caller = if matches!(happening, Happening::Types { .. }) {
                     let (typed, answer) = oneshot::channel();
                     let bytes = InputBytes::Raw(b"x".to_vec());

@@ -13,7 +13,7 @@ use crate::sessions::timeline::time;
 /// The gate: returns a request that may be performed now. One of another client than the driver, which would run or type
 /// something, waits or is refused.
 pub(in crate::sessions::session::machine) fn pass_keyboard(cx: &mut Context, request: Request) -> Option<Request> {
-    let Some(Typing { by, patience }) = request.typing() else { return Some(request) };
+    let Some(Typing { by, patience, .. }) = request.typing() else { return Some(request) };
     let Some(driver) = cx.take_over.other_driver(by) else { return Some(request) };
     // An earlier request of the same key has passed the gate, and a session that has ended has its own answer.
     if cx.has_exited() || is_repeated(cx, &request) {
@@ -67,7 +67,7 @@ pub(in crate::sessions::session::machine) fn freed_requests(cx: &mut Context) ->
         cx.take_over.clear();
     }
     // A caller that has gone is not there to see its command run.
-    cx.take_over.waiting.retain(|waiting| !waiting.request.is_abandoned());
+    cx.take_over.waiting.retain_mut(|waiting| !waiting.request.is_abandoned());
     let Some(driver) = cx.take_over.driver().cloned() else {
         return std::mem::take(&mut cx.take_over.waiting).into_iter().map(|waiting| waiting.request).collect();
     };
