@@ -155,7 +155,7 @@ pub async fn attach(client: Client, options: &AttachOptions) -> Result<ExitCode,
         client.take(&session.id, &TakeRequest { force: options.force, ..TakeRequest::default() }).await?;
     } else if let Some(driver) = session.driver.as_ref().filter(|_| !options.read_only) {
         let (name, until) = (quote::line(&driver.name), &driver.until);
-        print::note(format_args!("ptyd: {name} has taken the keyboard until {until}; --take --force takes it back"));
+        print::note(format_args!("ptyd: {name} has taken the keyboard until {until}; --take --force takes it"));
     }
     print::note(format_args!(
         "[{}: {}{} detaches]",
@@ -226,18 +226,20 @@ impl Attachment<'_> {
         Ok(())
     }
 
-    /// Keeps the keyboard for as long as this process lives: also after a restart of the server, but not from somebody who takes
-    /// it. Ends only with an error.
+    /// Keeps the keyboard for as long as this process lives: also after a restart of the server. Ends with an error, or when the
+    /// keyboard is lost.
     async fn driving(&self) -> Failure {
         let mut patience = Patience::default();
         let hold = TakeRequest { hold: true, ..TakeRequest::default() };
         loop {
             match self.client.take(self.session, &hold).await {
-                // It was taken from us, or the session has ended, which the watching loop notices.
-                Ok(_) => return std::future::pending().await,
-                Err(e) if matches!(e.code(), Some(ErrorCode::SessionDriven | ErrorCode::SessionEnded)) => {
-                    return std::future::pending().await;
+                Ok(TerminalSession { driver: Some(driver), .. }) => {
+                    let who = quote::line(&driver.name);
+                    return Failure::new(format!("{who} has taken the keyboard; the session keeps running"));
                 }
+                // The watching loop tells how the session has ended.
+                Ok(_) => return std::future::pending().await,
+                Err(e) if e.code() == Some(ErrorCode::SessionEnded) => return std::future::pending().await,
                 Err(e) => {
                     if let Err(failure) = patience.after(e).await {
                         return failure;

@@ -92,7 +92,7 @@ pub(crate) fn read_sealed<T: DeserializeOwned>(path: &Path) -> io::Result<Option
     let end = bytes.trim_ascii_end().iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
     let (json, seal) = bytes.split_at(end);
     let read = serde_json::from_slice(json);
-    let read = read.map_err(|e| damaged(format!("line {} is not JSON that ptyd wrote", e.line())))?;
+    let read = read.map_err(|e| damaged(format!("line {} is not JSON that this version of ptyd wrote", e.line())))?;
     if seal != self::seal(json).as_bytes() {
         return Err(damaged(
             "its checksum is not that of its contents: it is damaged, or ptyd did not write it".to_owned(),

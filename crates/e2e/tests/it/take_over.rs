@@ -222,6 +222,13 @@ async fn a_person_who_attaches_with_take_has_the_keyboard_until_the_program_ends
     bob.sees("detached; the session keeps running");
     assert_eq!(bob.leaves().code(), Some(0));
     driven_by(&shell, None).await;
+    let mut cid = attach(&["--take"]);
+    let (eve, force) = (named(&server, "eve"), TakeRequest { force: true, ..TakeRequest::default() });
+    eventually("cid drives", async || shell.look().await.driver).await;
+    eve.take(&shell.id, &force).await.expect("by force");
+    cid.sees("has taken the keyboard; the session keeps running");
+    assert_eq!(cid.leaves().code(), Some(1));
+    eve.give_back(&shell.id, false).await.expect("returned");
     assert_eq!(shell.gives("echo free").await, (0, "free\n".to_owned()));
 }
 

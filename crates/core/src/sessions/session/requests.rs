@@ -203,7 +203,7 @@ impl Request {
         }
     }
 
-    /// Whether the caller of a request that would run or type something is gone. Whoever waits for that polls again.
+    /// Whether the caller of a request that would run or type something is gone. A task that waits for that has to poll again.
     pub(super) fn is_abandoned(&mut self) -> bool {
         self.poll_gone(&mut Context::from_waker(Waker::noop())).is_ready()
     }

@@ -146,11 +146,12 @@ fn performed(rig: &mut Rig) -> Vec<u8> {
 /// The session has performed these requests now, and those that the end of a take-over has freed, and nothing else.
 fn agree(rig: &mut Rig, model: &mut Model, mut expected: Vec<u8>) {
     model.settle();
-    if model.driver.is_none() {
-        expected.extend(model.waiting.drain(..).map(|waiting| waiting.key));
-    }
+    let driver = model.driver.as_ref().map(|(driver, ..)| *driver);
+    let is_overdue = |waiting: &mut Waiting| driver.is_some() && model.now >= waiting.until;
+    let overdue: Vec<_> = model.waiting.extract_if(.., is_overdue).collect();
+    let is_free = |waiting: &mut Waiting| driver.is_none_or(|driver| driver == waiting.client);
+    expected.extend(model.waiting.extract_if(.., is_free).map(|waiting| waiting.key));
     assert_eq!(performed(rig), expected);
-    let overdue: Vec<_> = model.waiting.extract_if(.., |waiting| model.now >= waiting.until).collect();
     for mut waiting in overdue {
         assert!(matches!(waiting.caller.refusal(), Some(ActionError::Driven { .. })), "{}", waiting.client);
     }

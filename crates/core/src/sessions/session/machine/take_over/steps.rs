@@ -76,7 +76,13 @@ pub(in crate::sessions::session::machine) fn freed_requests(cx: &mut Context) ->
     for WaitingRequest { request, .. } in overdue {
         request.refuse_typing(driven(cx, &driver));
     }
-    Vec::new()
+    // Some may be those of the client that drives by now.
+    let waiting = std::mem::take(&mut cx.take_over.waiting);
+    let is_anothers = |by: &Typing| cx.take_over.other_driver(&by.by).is_some();
+    let (others, own): (Vec<_>, Vec<_>) =
+        waiting.into_iter().partition(|waiting| waiting.request.typing().is_some_and(is_anothers));
+    cx.take_over.waiting = others;
+    own.into_iter().map(|waiting| waiting.request).collect()
 }
 
 /// Whether a request of the same key was admitted before: the answer to it types nothing.
