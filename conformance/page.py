@@ -59,8 +59,9 @@ line below says more. [performance.md](performance.md) compares ptyd with a bare
 * *100 MB*: until the command that prints them has ended / the product's own processor time in seconds. *Screen*: from then on
   until a screen has the last line. *Kept*: the share of 10 MB that can be read afterwards.
 * *Restart*: from the kill of the server to the right end of a command that ran meanwhile.
-* Few samples have no 99th percentile: it is the largest one then, and comparison.json has their number. **–**: the product does not offer
-  this. **no**: a wrong answer. *No answer*: in {measure_seconds} s, or for a flood in 25 s. A shell's configuration is one line.
+* If there are too few samples for a 99th percentile, the figure is the largest sample; comparison.json has the number of samples.
+  A shell's configuration is one line. **–**: the product does not offer this. **no**: a wrong answer. *No answer*: in {measure_seconds} s, or for
+  a flood in 25 s.
 
 ## The cases
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.not_confined("the pages say themselves what is confined
 
 # A command, or the first line of another block, and the reason why it is not run.
 NOT_RUN = {
-    "cargo install --locked --path crates/cli      # builds ptyd in some minutes and puts it into ~/.cargo/bin": "it builds ptyd",
+    "cargo install --locked --path crates/cli      # builds ptyd in a few minutes and puts it into ~/.cargo/bin": "it builds ptyd",
     "cargo install --locked --path crates/cli": "it builds ptyd",
     "cargo xtask release                  # builds for glibc 2.17, into target/release-packages": "it builds ptyd; test_packages.py "
     "makes the packages",
