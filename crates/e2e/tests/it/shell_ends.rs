@@ -82,7 +82,7 @@ async fn each_part_of_a_pipeline_has_a_status() {
 #[tokio::test]
 // promise: end-3
 async fn a_directory_is_reported_byte_for_byte() {
-    each("2 directories byte for byte", async |t| {
+    each("2 names of directories are exact to the byte", async |t| {
         for name in ["q\"u\\ é\nx", "é ü", "a\nb", "it's; $x"] {
             let folder = t.folder.join(name);
             std::fs::create_dir(&folder).expect("made");

@@ -7,7 +7,7 @@ use e2e::{count, eventually, passes};
 #[tokio::test]
 // promise: send-1
 async fn every_byte_of_a_text_arrives() {
-    each("7 texts arrive", async |t| {
+    each("7 every byte of a command arrives", async |t| {
         let line = "0123456789abcde\n";
         for text in [
             "\tleading\ttab\n".to_owned(),
@@ -49,7 +49,7 @@ async fn is_refused(t: &Trial<'_>, unfinished: &str) {
 #[tokio::test]
 // promise: send-3, shell-1
 async fn a_text_of_any_shape_ends_and_leaves_a_usable_shell() {
-    each("8 shapes of texts", async |t| {
+    each("8 commands of many lines and unusual forms", async |t| {
         let done = |output: &str| (CommandStatus::Completed, Some(0), output.to_owned());
         let fish = t.dialect.is_fish();
         if !fish {
@@ -109,7 +109,7 @@ async fn background_output_is_not_a_commands_output() {
 
 #[tokio::test]
 async fn lines_go_to_a_program_and_names_of_keys_are_commands() {
-    each("13 programs that read lines, names of keys", async |t| {
+    each("13 input to programs that read lines, and keys by name", async |t| {
         let python = t.shell.run_until("python3 -q -i -c pass", ">>> ").await;
         for line in ["def f(x):", "    return x + 1", "", "f(41)"] {
             t.shell.sends(format!("{line}\r").as_bytes()).await;
@@ -164,7 +164,7 @@ const ASKER: &str = "import os, select, termios, tty\nold = termios.tcgetattr(0)
 #[tokio::test]
 // promise: shell-11
 async fn noisy_output_appears_as_a_person_would_see_it() {
-    each("16 noise", async |t| {
+    each("16 noisy output", async |t| {
         for (command, seen) in [
             ("sh -c 'for i in $(seq 1000); do printf \"\\rprogress %d\" $i; done; echo'", "progress 1000\n"),
             (r"printf 'abc\b\bX\n'", "aXc\n"),
@@ -192,7 +192,7 @@ async fn noisy_output_appears_as_a_person_would_see_it() {
 
 #[tokio::test]
 async fn bytes_of_any_kind_are_returned_exactly() {
-    each("17 encodings", async |t| {
+    each("17 other encodings in the output", async |t| {
         let cut = r"printf '\360\237'; sleep 0.1; printf '\230\200\n'";
         assert_eq!(t.gives(cut).await, t.is(0, "😀\n"));
         let odd = t.shell.run(r"printf 'a\377b\n'").await;
@@ -250,7 +250,7 @@ fn disturbances(dialect: Dialect) -> &'static [&'static str] {
 
 #[tokio::test]
 async fn after_settings_that_disturb_ends_are_right_or_said_to_be_a_guess() {
-    each("20 settings that disturb", async |t| {
+    each("20 settings that could confuse ptyd", async |t| {
         for disturbance in disturbances(t.dialect) {
             let shell = t.dialect.session(t.server).await;
             shell.run(disturbance).await;
@@ -272,7 +272,7 @@ async fn after_settings_that_disturb_ends_are_right_or_said_to_be_a_guess() {
 
 #[tokio::test]
 async fn a_persons_input_disturbs_no_command() {
-    each("20 what a person types", async |t| {
+    each("20 typing by a person", async |t| {
         t.shell.types("echo typed $((40+2))").await;
         eventually("it ran", async || {
             String::from_utf8_lossy(&t.shell.journal().await).contains("echo typed").then_some(())
@@ -299,7 +299,7 @@ async fn a_persons_input_disturbs_no_command() {
 #[tokio::test]
 // promise: send-5, send-6
 async fn a_command_is_never_typed_into_a_program_that_somebody_typed_ahead() {
-    each("20 what a person types", async |t| {
+    each("20 typing by a person", async |t| {
         for round in 0..count(3, 50) {
             let file = format!("taken{round}");
             let reads = format!("sh -c 'read x; echo \"$x\" >{file}; echo got'");

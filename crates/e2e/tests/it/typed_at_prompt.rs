@@ -18,7 +18,7 @@ async fn becomes(t: &Trial<'_>, what: Foreground) {
 #[tokio::test]
 // promise: shell-13
 async fn a_persons_line_is_reported_as_running_and_refuses_commands() {
-    each("20 what a person types", async |t| {
+    each("20 typing by a person", async |t| {
         let quiet = r"sh -c 'stty -echo; read x; stty echo'";
         let screen = r#"sh -c 'printf "\033[?1049h"; read x; printf "\033[?1049l"'"#;
         let typed = [
@@ -43,7 +43,7 @@ async fn a_persons_line_is_reported_as_running_and_refuses_commands() {
 #[tokio::test]
 // promise: shell-13
 async fn a_persons_stopped_line_is_reported_as_stopped() {
-    each("20 what a person types", async |t| {
+    each("20 typing by a person", async |t| {
         t.shell.sends(b"sh -c 'read x'\r").await;
         becomes(t, Foreground::InputWanted).await;
         t.shell.presses(&["C-z"], None).await;
@@ -61,7 +61,7 @@ async fn a_persons_stopped_line_is_reported_as_stopped() {
 #[tokio::test]
 // promise: shell-13
 async fn waits_cover_a_persons_line_and_typed_ahead_lines() {
-    each("20 what a person types", async |t| {
+    each("20 typing by a person", async |t| {
         t.shell.sends(b"sleep 0.3\r").await;
         let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
         assert_eq!(t.shell.wait(&wait).await.ended_by, EndedBy::Ended, "{:?}", t.dialect);
@@ -81,7 +81,7 @@ async fn waits_cover_a_persons_line_and_typed_ahead_lines() {
 #[tokio::test]
 // promise: shell-13
 async fn a_wait_covers_every_line_that_was_typed_before_it() {
-    each("20 what a person types", async |t| {
+    each("20 typing by a person", async |t| {
         let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
         t.shell.sends(b"sleep 0.2\r").await;
         t.shell.sends(b"sleep 0.2\r").await;
@@ -161,7 +161,7 @@ async fn the_prompt_of_an_interrupt_is_not_the_end_of_the_next_line() {
 #[tokio::test]
 // promise: shell-13
 async fn a_wait_covers_a_line_that_was_typed_while_a_command_ran() {
-    each("20 what a person types", async |t| {
+    each("20 typing by a person", async |t| {
         let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
         let folder = tempfile::tempdir().expect("a folder");
         let [go, last] = ["go", "last"].map(|name| folder.path().join(name));
@@ -185,7 +185,7 @@ async fn a_wait_covers_a_line_that_was_typed_while_a_command_ran() {
 #[tokio::test]
 // promise: shell-13
 async fn a_wait_tells_the_code_of_the_last_typed_line_and_of_nothing_else() {
-    each("20 what a person types", async |t| {
+    each("20 typing by a person", async |t| {
         let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
         let name = t.shell.id.as_str();
         let code = async || t.shell.wait(&wait).await.line_exit_code;
@@ -207,7 +207,7 @@ async fn a_wait_tells_the_code_of_the_last_typed_line_and_of_nothing_else() {
 #[tokio::test]
 // promise: shell-14
 async fn a_wait_ends_at_the_prompt_of_a_shell_that_exec_has_started() {
-    each("20 what a person types", async |t| {
+    each("20 typing by a person", async |t| {
         let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
         t.shell.sends(format!("exec {}\r", t.dialect.name()).as_bytes()).await;
         assert_eq!(t.shell.wait(&wait).await.ended_by, EndedBy::Ended, "{:?}", t.dialect);
