@@ -242,7 +242,7 @@ export interface components {
             attach: string;
             /** @description MCP over HTTP, where the tools take the session's id. */
             mcp: string;
-            /** @description Its WebSocket; docs/websocket.md says how to speak. */
+            /** @description Its WebSocket (docs/websocket.md). */
             socket: string;
             /** @description The session's REST resource; output and input are below it. */
             url: string;

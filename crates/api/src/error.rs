@@ -16,7 +16,7 @@ pub enum ErrorCode {
     InvalidField,
     /// The body is larger than any request needs.
     BodyTooLarge,
-    /// The body did not come in time.
+    /// The body did not arrive in time.
     BodyLate,
     /// The request's head breaks the rules of HTTP.
     MalformedHead,
@@ -304,7 +304,7 @@ impl ErrorCode {
             Self::MalformedBody => "The body is not JSON",
             Self::InvalidField => "A field is not valid",
             Self::BodyTooLarge => "The body is too large",
-            Self::BodyLate => "The body did not come in time",
+            Self::BodyLate => "The body did not arrive in time",
             Self::MalformedHead => "The head of the request is malformed",
             Self::Unauthorized => "No valid bearer token",
             Self::HostRefused => "The Host header is not a loopback name",
@@ -327,7 +327,7 @@ impl ErrorCode {
             Self::InputStalled => "The program does not read its input",
             Self::SessionDriven => "Another client drives the session",
             Self::WouldEcho => "The terminal echoes input",
-            Self::AlreadyDecided => "The approval is decided",
+            Self::AlreadyDecided => "The approval has already been decided",
             Self::LimitReached => "A limit is reached",
             Self::RateLimited => "Too many requests",
             Self::KeyReused => "The idempotency key was used before",

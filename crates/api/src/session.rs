@@ -332,7 +332,7 @@ pub struct Exit {
 pub struct Connection {
     /// The session's REST resource; output and input are below it.
     pub url: String,
-    /// Its WebSocket; docs/websocket.md says how to speak.
+    /// Its WebSocket (docs/websocket.md).
     pub socket: String,
     /// MCP over HTTP, where the tools take the session's id.
     pub mcp: String,

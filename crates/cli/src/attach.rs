@@ -44,10 +44,10 @@ pub struct AttachOptions {
     /// Take the keyboard: until you detach, nobody else types into the session
     #[arg(long, conflicts_with = "read_only")]
     take: bool,
-    /// Take it also from somebody else who has it
+    /// With --take: take the keyboard even from somebody who has it
     #[arg(long, requires = "take")]
     force: bool,
-    /// Pass all output on to this terminal, also output that changes its clipboard, its files or its printer
+    /// Pass all output on to this terminal, including output that can reach its clipboard, files or printer
     #[arg(long)]
     raw: bool,
     #[command(flatten)]
@@ -103,7 +103,7 @@ async fn chosen(client: &Client) -> Result<TerminalSession, Failure> {
         }
         Err(_) => sessions::choose(&all, text)?,
     };
-    chosen.ok_or_else(|| Failure::usage("none of them was chosen"))
+    chosen.ok_or_else(|| Failure::usage("you chose none of them"))
 }
 
 /// The end of an attachment.

@@ -251,7 +251,7 @@ fn space(state_dir: &Path) -> Check {
 
 fn of_space(free: u64) -> Check {
     let found = format!("{} MiB are free", free >> 20);
-    let fix = "make room, or move PTYD_STATE_DIR; programs wait while their output cannot be written";
+    let fix = "free disk space, or move PTYD_STATE_DIR; programs wait while their output cannot be written";
     match free {
         ..SPACE_NONE => Check::fail("disk", found, fix),
         SPACE_NONE..SPACE_LOW => Check::warn("disk", found, fix),
@@ -279,7 +279,8 @@ fn of_init(init: &str, has_systemd: bool) -> Check {
     Check::warn(
         "init",
         format!("process 1 is {init}: this looks like a container, and everything ends with that process"),
-        "do not make `ptyd serve` process 1 of a container if its sessions are to outlive it; keep the state directory in a volume",
+        "if sessions must outlive the server, do not make `ptyd serve` process 1 of the container; keep the state \
+         directory in a volume",
     )
 }
 

@@ -16,22 +16,22 @@ use crate::{print, units};
 /// How long one request waits for the next end of a session.
 const WAIT: Duration = Duration::from_secs(60);
 
-const AFTER_HELP: &str = "Running sessions keep their input, output and waits. Until it stops or you run ptyd drain --cancel, the \
-    server refuses new sessions with server_draining, and /readyz returns 503. The drain continues if you interrupt this command; the \
-    next server takes sessions again.\nExit codes: 0 no session is left, 124 the deadline has passed, 5 the server has stopped \
+const AFTER_HELP: &str = "Running sessions are not affected. Until the server stops or you run ptyd drain --cancel, it \
+ refuses new sessions with server_draining, and /readyz returns 503. If you interrupt this command, the server \
+ continues to drain. The next server accepts sessions again.\nExit codes: 0 no session is left, 124 the deadline has passed, 5 the server has stopped \
     meanwhile, 1 a person has cancelled the drain.";
 
 /// The options of `drain`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct DrainOptions {
-    /// Give up waiting after this time, and leave the sessions alone [default: wait until the last one has ended]
+    /// Stop waiting after this time, and leave the sessions running [default: wait until the last one has ended]
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     deadline: Option<Duration>,
     /// At the deadline, end the sessions that are left, as ptyd kill does
     #[arg(long, requires = "deadline")]
     kill: bool,
-    /// Take new sessions again
+    /// Accept new sessions again
     #[arg(long, conflicts_with_all = ["deadline", "kill"])]
     cancel: bool,
 }

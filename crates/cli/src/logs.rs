@@ -26,7 +26,7 @@ pub struct LogsOptions {
     /// Begin with this many of the last lines
     #[arg(long, short = 'n', alias = "lines", value_name = "LINES", conflicts_with_all = ["raw", "since"])]
     tail: Option<u64>,
-    /// Begin with the output since then: a time such as 10m ago, or RFC 3339
+    /// Begin with the output since this time: an age such as 10m, or an RFC 3339 time
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<Timestamp>,
     /// Print only the output of this command, such as c7 (`ptyd history` lists them)

@@ -143,9 +143,9 @@ enum Command {
     Rm(remove::RmOptions),
     /// Remove all ended sessions, or old ones, and their output from the disk
     Prune(remove::PruneOptions),
-    /// Take no new sessions, and wait until the last one has ended
+    /// Refuse new sessions, and wait until the last one has ended
     Drain(drain::DrainOptions),
-    /// Stop the server; its sessions live on
+    /// Stop the server; its sessions keep running
     #[command(alias = "kill-server")]
     Stop(stop::StopOptions),
     /// Store a token for the server at a URL

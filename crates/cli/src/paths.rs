@@ -15,7 +15,7 @@ pub struct PathOptions {
     /// The directory of sessions, token and logs [default: $XDG_STATE_HOME/ptyd, else ~/.local/state/ptyd]
     #[arg(long, global = true, env = "PTYD_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// The server's Unix socket, whatever PTYD_URL says [default: ptyd.sock in the state directory]
+    /// The server's Unix socket; it takes precedence over PTYD_URL [default: ptyd.sock in the state directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Use the server at this URL, with the token of PTYD_TOKEN or of `ptyd login` [default: the one on this machine]

@@ -35,7 +35,7 @@ enum PolicyCommand {
     Test {
         /// The command, as one word
         command: String,
-        /// The profile in whose sessions the command would run [default: the profile `default`, if there is one]
+        /// Judge the command as in a session of this profile [default: the profile `default`, if there is one]
         #[arg(long, value_name = "NAME")]
         profile: Option<String>,
         /// The name of the policy [default: the profile's, the one that the file names as its default, or its only one]
@@ -44,10 +44,10 @@ enum PolicyCommand {
         /// The policy file [default: the one that a server would read]
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Judge as in a session that has already run something unproven
+        /// Judge the command as in a session that has already run an unproven command
         #[arg(long)]
         tainted: bool,
-        /// The directory in which the command would run [default: the current directory]
+        /// Judge the command as in this directory [default: the current directory]
         #[arg(long, value_name = "DIR")]
         cwd: Option<PathBuf>,
     },

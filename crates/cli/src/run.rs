@@ -34,8 +34,8 @@ pub struct RunOptions {
     /// Run in this session [default: a new session that ends with the command]
     #[arg(long, short, conflicts_with_all = ["cwd", "shell", "env", "size"])]
     session: Option<String>,
-    /// Run in the nested shell that reads the session's terminal, such as one over ssh or in a container; its output
-    /// is printed when the command has ended
+    /// Run the command in the session's nested shell, such as one over ssh or in a container; ptyd prints the output when the
+    /// command has ended
     #[arg(long, requires = "session")]
     inside: bool,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub struct RunOptions {
     /// Print the result as JSON when the command has ended, instead of its output
     #[arg(long)]
     json: bool,
-    /// Print every byte [default: a pipe or file gets text, and a terminal only output that stays on its screen]
+    /// Print every byte [default: text to a pipe or file; to a terminal, only output that affects its screen]
     #[arg(long)]
     raw: bool,
     /// Start the command in a session that stays, print the session's id, and do not wait

@@ -21,7 +21,8 @@ pub struct SecretOptions {
 
 #[derive(Debug, Subcommand)]
 enum SecretCommand {
-    /// Set a secret to the text on standard input, without its last newline, or to a line that you type unseen
+    /// Set a secret to the text on standard input, without its last newline, or to a line that you type and that the terminal
+    /// does not show
     #[command(visible_alias = "add")]
     Set {
         /// The name: capital letters, digits and underscores

@@ -35,10 +35,10 @@ pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Ended sessions")]
 struct RetentionOptions {
-    /// Keep an ended session for this long at most [default: 7d]
+    /// Keep an ended session for at most this long [default: 7d]
     #[arg(long, env = "PTYD_RETENTION_AGE", value_name = "TIME", value_parser = units::time)]
     retention_age: Option<Duration>,
-    /// Remove the oldest ended sessions when all of them take more disk space than this [default: 10GiB]
+    /// Remove the oldest ended sessions when all of them together take more disk space than this [default: 10GiB]
     #[arg(long, env = "PTYD_RETENTION_BYTES", value_name = "SIZE", value_parser = units::bytes)]
     retention_bytes: Option<u64>,
     /// Remove the oldest ended sessions while less than this, and less than a twentieth of the disk, is free; 0: never
@@ -56,9 +56,9 @@ const MCP: &str = "MCP";
 const SESSIONS: &str = "Sessions";
 const LOGS: &str = "Logs";
 
-const AFTER_HELP: &str = "TIME is a number of seconds, or has a unit: 250ms, 90s, 30m, 2h, 7d, 1w. SIZE is a number of bytes, or has a \
-    unit: 256MiB, 10GB.\nThe table [server] of the configuration file can set each option under its name with underscores, except \
-    those of \"Server\". An option takes precedence over its variable, and both over the file.";
+const AFTER_HELP: &str = "TIME is a number of seconds, or a number with a unit: 250ms, 90s, 30m, 2h, 7d, 1w. SIZE is a \
+ number of bytes, or a number with a unit: 256MiB, 10GB.\nThe table [server] of the configuration file can set each option under its name with underscores, except \
+    those of \"Server\". An option takes precedence over its variable, and both take precedence over the file.";
 
 /// The form of the log's lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
@@ -89,7 +89,7 @@ pub struct LogOptions {
 pub struct ServeOptions {
     #[command(flatten)]
     pub network: NetworkOptions,
-    /// Serve pages at which people type the passwords that programs ask for; with false, answers name only ptyd send
+    /// Serve pages where people type the passwords that programs ask for; with false, people can type them only with ptyd send
     /// --secret [default: true]
     #[arg(long, help_heading = HTTP, env = "PTYD_SECRET_PAGE", value_name = "BOOL", action = ArgAction::Set)]
     secret_page: Option<bool>,
@@ -99,15 +99,15 @@ pub struct ServeOptions {
     /// Accept this many requests without a valid token per second, at each listener; 0: no limit [default: 20]
     #[arg(long, help_heading = HTTP, env = "PTYD_FAILURES_PER_SECOND", value_name = "COUNT")]
     failures_per_second: Option<u32>,
-    /// If a call names no timeout, return from the terminal tool after this long without new output, and after 50s at
+    /// If a call has no timeout, return from the terminal tool after this long without new output, and after 50s at
     /// most; 0.1 to 86400 seconds [default: 30]
     #[arg(long, help_heading = MCP, env = "PTYD_SOFT_TIMEOUT", value_name = "TIME", value_parser = soft_timeout)]
     soft_timeout: Option<Duration>,
-    /// If an MCP client supports tasks, return a task from its call after this long; 0.1 to 86400 seconds [default:
+    /// If an MCP client supports tasks, return a task if its call still runs after this long; 0.1 to 86400 seconds [default:
     /// 10]
     #[arg(long, help_heading = MCP, env = "PTYD_TASK_GRACE", value_name = "TIME", value_parser = soft_timeout)]
     task_grace: Option<Duration>,
-    /// If a task's call names no timeout, end the task after this long without output, and after 30m at most; 0.1 to
+    /// If a task's call has no timeout, end the task after this long without output, and after 30m at most; 0.1 to
     /// 86400 seconds [default: 5m]
     #[arg(long, help_heading = MCP, env = "PTYD_TASK_QUIET", value_name = "TIME", value_parser = soft_timeout)]
     task_quiet: Option<Duration>,
@@ -166,7 +166,7 @@ pub struct NetworkOptions {
     host: Option<IpAddr>,
     #[arg(long, hide = true, conflicts_with = "listen")]
     port: Option<u16>,
-    /// Accept clients on other machines, which reach the server by this origin, such as https://terminals.example.com
+    /// Accept clients on other machines; they reach the server at this URL, such as https://terminals.example.com
     #[arg(long, env = "PTYD_PUBLIC_URL", value_name = "URL")]
     public_url: Option<WebOrigin>,
     /// Let web pages of this origin use the server; repeat the option, or separate several with commas
@@ -183,18 +183,18 @@ pub struct NetworkOptions {
     /// reach; repeat the option, or separate several with commas
     #[arg(long = "trusted-proxy", env = "PTYD_TRUSTED_PROXY", value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
     trusted_proxy: Vec<IpNet>,
-    /// Be this node among the servers behind one load balancer: a number from 0 to 65535 that every session's id has, or
-    /// auto for the number at the end of the host's name, as in a StatefulSet [default: 0]
+    /// Give this server a number among those behind one load balancer, from 0 to 65535; every session's id contains it. auto:
+    /// the number at the end of the host's name, as in a StatefulSet [default: 0]
     #[arg(long, env = "PTYD_NODE", value_name = "NUMBER|auto", value_parser = node)]
     node: Option<u16>,
     /// Share one list of sessions with the other nodes, in the Redis (or Valkey) at this URL: redis://HOST:PORT, or rediss:// with TLS.
-    /// Give a URL with a password by PTYD_REDIS, because every user of the machine can read arguments
+    /// If the URL has a password, set PTYD_REDIS instead, because every user of the machine can read arguments
     #[arg(long, env = "PTYD_REDIS", value_name = "URL", hide_env_values = true)]
     redis: Option<String>,
     /// Share tokens with the other nodes through Redis. The file holds a key of at least 32 bytes, the same on all nodes
     #[arg(long, env = "PTYD_FLEET_KEY", value_name = "FILE", requires = "redis")]
     fleet_key: Option<PathBuf>,
-    /// Forward a request that names another node's id to that node: this address, with its number for {node}, such as
+    /// Forward requests with another node's id to that node, at this address with its number in place of {node}, such as
     /// http://ptyd-{node}.ptyd:7893 [default: the answer is 421 other_node]
     #[arg(long, env = "PTYD_PEERS", value_name = "URL", value_parser = peers)]
     peers: Option<String>,
@@ -269,8 +269,8 @@ fn network(text: &str) -> Result<IpNet, String> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = LOGS)]
 struct AuditOptions {
-    /// Record every action in audit.jsonl: required (run nothing that cannot be recorded), best-effort (run it all the
-    /// same) or off [default: required]
+    /// Record every action in audit.jsonl: required (refuse actions that cannot be recorded), best-effort (perform them
+    /// unrecorded) or off [default: required]
     #[arg(long, env = "PTYD_AUDIT", value_name = "MODE", value_parser = audit_mode)]
     audit: Option<AuditMode>,
     /// Begin the next file of the audit log at this size, at least 1MiB [default: 64MiB]
@@ -279,7 +279,7 @@ struct AuditOptions {
     /// Keep this many full files of the audit log, at most 1000 [default: 8]
     #[arg(long, env = "PTYD_AUDIT_FILES", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(..=i64::from(ptyd_core::limits::AUDIT_FILES_MAX)))]
     audit_files: Option<u32>,
-    /// In mode required, keep a full file until its newest line is this old, however many there are; at most 366d
+    /// In mode required, keep every full file until its newest line is this old, even more files than --audit-files; at most 366d
     /// [default: 24h]
     #[arg(long, env = "PTYD_AUDIT_KEEP", value_name = "TIME", value_parser = audit_keep)]
     audit_keep: Option<Duration>,

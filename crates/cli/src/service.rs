@@ -19,8 +19,8 @@ const UNITS: [&str; 2] = ["ptyd.service", "ptyd.socket"];
 /// The first version that starts a service in a subgroup of its own group (DelegateSubgroup=).
 const DIVIDES_GROUPS: u32 = 254;
 
-const AFTER_HELP: &str = "The units are ptyd.service and ptyd.socket: the socket is open while the server restarts, so that no client is \
-    refused. They start the server with the --state-dir and --config of this command.";
+const AFTER_HELP: &str = "The units are ptyd.service and ptyd.socket. The socket stays open while the server restarts, \
+ so clients can connect. The units start the server with the --state-dir and --config of this command.";
 
 /// The options of `service`.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ enum ServiceCommand {
         #[arg(long)]
         print: bool,
     },
-    /// Stop the server of the units, and remove them; its sessions live on
+    /// Stop the server of the units, and remove them; its sessions keep running
     Uninstall {
         #[command(flatten)]
         manager: Manager,

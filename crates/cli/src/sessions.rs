@@ -237,7 +237,7 @@ pub struct StartOptions {
     /// default, if there is one]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Confine the shell and its programs at least this much: process, sandbox or container [default: the profile's]
+    /// Confine the shell and its programs to this tier or a stronger one: process, sandbox or container [default: the profile's]
     #[arg(long, value_name = "TIER", value_parser = tier)]
     confinement: Option<ConfinementTier>,
     /// Set a variable of the shell; repeat the option for several

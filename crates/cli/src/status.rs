@@ -73,7 +73,7 @@ pub async fn status(client: &Client, paths: &Paths, options: &StatusOptions) -> 
 /// The options of `top`.
 #[derive(Debug, Args)]
 pub struct TopOptions {
-    /// Print the list again after this time; 0: print it once [default: 2s on a terminal, else once]
+    /// Refresh the list at this interval; 0: print it once [default: 2s on a terminal, else 0]
     #[arg(long, short = 'd', value_name = "TIME", value_parser = units::time)]
     interval: Option<Duration>,
 }

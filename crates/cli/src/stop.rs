@@ -22,8 +22,8 @@ use crate::print;
 /// A server ends within two seconds; a machine may be slow.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-const AFTER_HELP: &str = "Every session lives on, and the next server continues with it. A running ptyd mcp starts the next server at \
-    once. To end all sessions, run ptyd kill --all first.";
+const AFTER_HELP: &str = "Every session keeps running, and the next server takes it over. A running ptyd mcp starts \
+ the next server at once. To end all sessions, first run ptyd kill --all.";
 
 /// The options of `stop`.
 #[derive(Debug, Args)]

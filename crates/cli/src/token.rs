@@ -23,7 +23,7 @@ pub struct TokenOptions {
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
-    /// Make a token and print it, for the only time; sessions that it starts belong to its name
+    /// Make a token and print it, only this once; the sessions that it starts belong to the token's name
     #[command(visible_alias = "create")]
     New {
         /// The name: letters, digits, `-`, `_` and `.`
@@ -41,10 +41,10 @@ enum TokenCommand {
         /// default [default: any profile, or none]
         #[arg(long = "profile", value_name = "NAME")]
         profiles: Vec<String>,
-        /// Confine the sessions that it starts at least this much: process, sandbox or container [default: not at all]
+        /// Confine the sessions that it starts to this tier or a stronger one: process, sandbox or container [default: not at all]
         #[arg(long, value_name = "TIER", value_parser = tier)]
         confinement: Option<ConfinementTier>,
-        /// Apply this policy to its commands, input and starts, besides the policy of each session [default: none]
+        /// Apply this policy to the token's commands, input and new sessions, in addition to each session's own policy [default: none]
         #[arg(long, value_name = "NAME")]
         policy: Option<String>,
         /// Give this named secret as a variable to the sessions that it starts; repeat the option for several
@@ -109,13 +109,13 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
                 print::json(&made)?;
             } else {
                 print::line(&made.token)?;
-                print::note(format_args!("ptyd: this is the only time that the token of {} is shown", made.name));
+                print::note(format_args!("ptyd: store the token of {} now: it is not shown again", made.name));
             }
             let older = made.sessions_out_of_bounds;
             if older > 0 {
                 let are = if older == 1 { "older session of" } else { "older sessions of" };
                 let outside = if older == 1 { "is outside" } else { "are outside" };
-                print::note(format_args!("ptyd: {older} {are} {} {outside} the bounds of this token", made.name));
+                print::note(format_args!("ptyd: {older} {are} {} {outside} the restrictions of this token", made.name));
             }
         }
         TokenCommand::Ls { json } => {

@@ -12,7 +12,8 @@ use crate::follow::Patience;
 use crate::sessions::{self, wire_name};
 use crate::{print, units};
 
-const AFTER_HELP: &str = "It prints why it returned: ended with the exit code of the command (or `unknown`) or of the last line typed with `send`, matched, quiet, input_wanted, stopped or exited.\n\
+const AFTER_HELP: &str = "It prints why it returned: ended (with the exit code of the command or of the last line \
+ typed with `send`, or `unknown`), matched, quiet, input_wanted, stopped or exited.\n\
     Exit codes: 0 the awaited event came, or nothing ran; 1 the exit code of the command, or of the last line typed with `send`, is not 0; 6 the program wants input; 7 it is \
     stopped; 8 the session has ended; 124 timed out.";
 
@@ -22,10 +23,10 @@ const AFTER_HELP: &str = "It prints why it returned: ended with the exit code of
 pub struct WaitOptions {
     /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
     session: Option<String>,
-    /// Also end when the output has text that matches this regular expression
+    /// Also return when the output has text that matches this regular expression
     #[arg(long = "for", value_name = "REGEX")]
     text: Option<String>,
-    /// Also end on this: listening, listening:PORT, file:PATH, gone:REGEX, bell, quiet:MILLISECONDS or input; repeat
+    /// Also return on this condition: listening, listening:PORT, file:PATH, gone:REGEX, bell, quiet:MILLISECONDS or input; repeat
     /// the option for several
     #[arg(long, value_name = "CONDITION")]
     until: Vec<String>,

@@ -95,7 +95,7 @@ pub(crate) fn read_sealed<T: DeserializeOwned>(path: &Path) -> io::Result<Option
     let read = read.map_err(|e| damaged(format!("line {} is not JSON that this version of ptyd wrote", e.line())))?;
     if seal != self::seal(json).as_bytes() {
         return Err(damaged(
-            "its checksum is not that of its contents: it is damaged, or ptyd did not write it".to_owned(),
+            "its checksum does not match its contents: it is damaged, or ptyd did not write it".to_owned(),
         ));
     }
     Ok(Some(read))

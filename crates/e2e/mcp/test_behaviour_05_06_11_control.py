@@ -43,7 +43,7 @@ async def test_input_for_a_program_that_has_ended_unseen_is_not_typed_at_the_pro
     assert (await session.run(f"cat {gate}", wait_for_completion=False)).is_running
     await workspace.open_gate()
     await session.idle()
-    too_late = f"nothing was typed: command c1 (cat {gate}) has ended, and the shell of session {session.id} is at its prompt; if you send the input again, it is typed there"
+    too_late = f"nothing was typed: command c1 (cat {gate}) has ended, and the shell of session {session.id} is at its prompt; if you send the input again, ptyd types it there"
     refused = await session.type("touch typed", end_with_newline=True)
     assert (refused.is_error, refused.text) == (True, too_late)
     assert not (workspace.project / "typed").exists() and b"touch" not in workspace.journal(session.id)

@@ -13,7 +13,7 @@ pub fn unfit(text: &str) -> Option<String> {
     }
     let (at, c, kind) = text.chars().enumerate().find_map(|(at, c)| Some((at, c, kind(c)?)))?;
     Some(format!(
-        "character {} of the command is U+{:04X}, {kind}; write it without, or as an escape in $'…'",
+        "character {} of the command is U+{:04X}, {kind}; remove it, or write it as an escape in $'…'",
         at + 1,
         u32::from(c)
     ))

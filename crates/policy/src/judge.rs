@@ -94,7 +94,7 @@ impl Policy {
             Err(why) => {
                 // A text that is not read to its end may hold anything.
                 let verdict = if found.is_whole { self.unproven } else { self.unproven.max(Verdict::Ask) };
-                let why = if found.is_whole { why } else { format!("{why}, and ptyd cannot read it to its end") };
+                let why = if found.is_whole { why } else { format!("{why}, and ptyd cannot parse it to its end") };
                 let ruling = Ruling {
                     verdict,
                     rule: "unproven".to_owned(),

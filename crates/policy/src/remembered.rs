@@ -62,7 +62,7 @@ pub fn unfit_to_remember(command: &str, cwd: &Path) -> Option<String> {
     let no_text = || "the name of its directory cannot be in a rule".to_owned();
     let of_directory = cwd.to_str().filter(|cwd| unfit(cwd).is_none() && !cwd.contains(['\n', '\t']));
     let of_command = unfit(command)
-        .or_else(|| (!scan(command).is_whole).then(|| "ptyd cannot read the command to its end".to_owned()));
+        .or_else(|| (!scan(command).is_whole).then(|| "ptyd cannot parse the command to its end".to_owned()));
     of_command.or_else(|| of_directory.is_none().then(no_text))
 }
 
@@ -159,7 +159,7 @@ mod tests {
     // promise: policy-10
     fn an_entry_that_cannot_be_a_rule_is_a_mistake_with_its_line() {
         for (memory, said) in [
-            (entry("dev", "echo 'a"), "line 4: command: ptyd cannot read the command to its end"),
+            (entry("dev", "echo 'a"), "line 4: command: ptyd cannot parse the command to its end"),
             (entry("dev", "ls \u{202e}"), "line 4: command: character 4 of the command is U+202E"),
             (entry("dev", "ls").replace("by =", "who ="), "line 6: unknown field `who`"),
             ("[[remembered]]\npolicy = 'dev'\n".to_owned(), "line 1: missing field `command`"),

@@ -32,7 +32,7 @@ pub struct SetupOptions {
     /// Remove everything that earlier setups have added
     #[arg(long, conflicts_with_all = ["print", "allow", "instructions", "skill"])]
     undo: bool,
-    /// Ask nothing
+    /// Take every step without asking
     #[arg(long, short)]
     yes: bool,
     /// Also let Claude Code use ptyd's tools without asking each time

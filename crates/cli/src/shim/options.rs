@@ -14,7 +14,7 @@ pub struct Options {
     /// Show these tools to the model
     #[arg(long, default_value = "all")]
     pub tools: Tools,
-    /// Also answer for programs: give each tool an outputSchema, and each answer structuredContent beside its text
+    /// Also return structured answers for programs: each tool has an outputSchema, and each answer has structuredContent
     #[arg(long)]
     pub structured: bool,
 }

@@ -34,7 +34,10 @@ pub enum ActionError {
         node: u16,
     },
     /// There is no such command.
-    #[error("no command {id} in session {session}; GET /terminals/{session}/commands lists them")]
+    #[error(
+        "no command {id} in session {session}; `ptyd history` (GET /terminals/{session}/commands) lists its \
+     commands"
+    )]
     NoCommand {
         /// The session.
         session: SessionId,
@@ -71,8 +74,8 @@ pub enum ActionError {
     },
     /// Another client drives the session.
     #[error(
-        "nothing was typed: {driver} has taken the keyboard of session {session} until {} at the latest; what runs goes on and can be \
-         read; send it again when the keyboard is returned",
+        "nothing was typed: {driver} has taken the keyboard of session {session} until {} at the latest; running \
+         programs continue, and you can read their output; send the request again when the keyboard is returned",
         .driver.until_in_words()
     )]
     Driven {
@@ -89,8 +92,8 @@ pub enum ActionError {
     },
     /// The command that the input was meant for has ended, and the shell would read it.
     #[error(
-        "nothing was typed: {command} has ended, and the shell of session {session} is at its prompt; if you send \
-         the input again, it is typed there"
+        "nothing was typed: {command} has ended, and the shell of session {session} is at its prompt; if you send the \
+         input again, ptyd types it there"
     )]
     InputTooLate {
         /// The session.
@@ -99,7 +102,10 @@ pub enum ActionError {
         command: String,
     },
     /// The session has ended.
-    #[error("session {session} has ended ({reason}); its output stays readable until it is removed; start a new one")]
+    #[error(
+        "session {session} has ended ({reason}); start a new one; ptyd keeps the ended session's output readable \
+     until it removes the session"
+    )]
     Ended {
         /// The session.
         session: SessionId,
@@ -193,8 +199,8 @@ pub enum ActionError {
     },
     /// The session lives, but the server cannot reach its holder.
     #[error(
-        "session {session} is alive, but {why}; the request may still take effect, so check before you repeat it, \
-         or repeat it with its idempotency key; or end the session by force (DELETE \
+        "session {session} is alive, but {why}. The request may still take effect: check before you repeat it, or \
+         repeat it with its idempotency key. You can also end the session by force (DELETE \
          /terminals/{session}?force=true, ptyd kill --force)"
     )]
     Unreachable {
@@ -223,7 +229,8 @@ pub enum ActionError {
     },
     /// The audit log cannot be written, and the server runs nothing that it cannot record.
     #[error(
-        "not done: the audit log cannot be written ({why}), and this server runs nothing that it cannot record; free disk space or repair the file, or let its operator start it with --audit best-effort"
+        "not done: the audit log cannot be written ({why}), and this server runs nothing that it cannot record; free disk space or repair the file, or \
+         ask the operator to start the server with --audit best-effort"
     )]
     NotRecorded {
         /// The file, and the kernel's error.
@@ -231,7 +238,8 @@ pub enum ActionError {
     },
     /// The server drains.
     #[error(
-        "not started: this server drains and takes no new sessions; running sessions are not affected; use another server, or retry once it takes sessions again"
+        "not started: this server is draining and refuses new sessions; running sessions are not affected; use another \
+         server, or retry later"
     )]
     Draining,
     /// The server is stopping.

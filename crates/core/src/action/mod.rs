@@ -292,7 +292,7 @@ pub enum Action {
     },
     /// Read the capabilities of the server on this machine. → [`Outcome::Capabilities`]
     Capabilities,
-    /// Take no new sessions, or take some again. → [`Outcome::Drain`]
+    /// Refuse new sessions, or accept them again. → [`Outcome::Drain`]
     SetDrain(bool),
     /// Show whether the server drains, or wait until fewer sessions are left. → [`Outcome::Drain`]
     Drain(ReadDrain),

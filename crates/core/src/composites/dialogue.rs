@@ -56,7 +56,8 @@ pub(super) async fn play(caller: Caller<'_>, dialogue: Dialogue) -> Result<Dialo
             last = Some(report);
         }
     }
-    let nothing = || ActionError::Invalid { field: "steps", problem: "none of them waits or types".to_owned() };
+    let nothing =
+        || ActionError::Invalid { field: "steps", problem: "each step needs wait_for, input or keys".to_owned() };
     let mut report = last.ok_or_else(nothing)?;
     report.accepted_bytes = Some(sent);
     // All output of the dialogue, once, and not only that of its last step; without a prompt.

@@ -11,7 +11,7 @@ pub(crate) fn trouble(services: &Services) -> Option<String> {
         count => Some(format!("{count} sessions wait for room on the disk")),
     };
     let damaged = services.history.store.is_damaged().then(|| "store.db is damaged and is being rebuilt".to_owned());
-    let drains = services.drain.since().map(|_| "the server drains and takes no new sessions".to_owned());
+    let drains = services.drain.since().map(|_| "the server is draining and refuses new sessions".to_owned());
     let all: Vec<String> = [drains, stalled, damaged].into_iter().flatten().collect();
     (!all.is_empty()).then(|| format!("{}; docs/operations.md has the remedies", all.join("; ")))
 }

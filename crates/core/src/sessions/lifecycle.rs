@@ -48,7 +48,11 @@ pub async fn start(config: &Config) -> Result<Arc<Services>, ServeError> {
 /// Opens the parts of a server of these holders.
 pub(super) fn open(config: &Config, host: LocalHost, holders: HolderBackend) -> Result<Arc<Services>, ServeError> {
     let place = |name: &str| config.state_dir.join(name);
-    let (path, remedy) = (place("secret"), "remove it; a request that a client repeats afterwards runs again");
+    let (path, remedy) = (
+        place("secret"),
+        "remove it; if a client then repeats an earlier request, ptyd performs it \
+     again",
+    );
     let secret = Token::kept_key(&path).map_err(|e| ServeError::unusable("the secret", &path, &e, remedy))?;
     let directory = NodeDirectory::open(config, &secret)?;
     let (path, remedy) = (

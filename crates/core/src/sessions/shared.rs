@@ -64,9 +64,9 @@ impl Shared {
     /// Room for an answer of this many bytes, among the answers that clients of its owner have not taken yet.
     pub(crate) async fn answer_room(&self, bytes: usize) -> Result<AnswerRoom, ActionError> {
         self.lane().room(bytes, limits::ANSWER_PATIENCE).await.ok_or(ActionError::Limit {
-            what: "the bytes of output in answers that clients of this session's owner have not taken",
+            what: "the bytes of output in answers that clients of this session's owner have not read yet",
             limit: limits::ANSWERS_BYTES_MAX as u64,
-            hint: "take the answers, or close their connections",
+            hint: "read the answers, or close their connections",
         })
     }
 

@@ -132,7 +132,7 @@ pub(super) fn checked(r: &Row<'_>, column: usize, sum: u32) -> rusqlite::Result<
     if r.get::<_, i64>(column)? == i64::from(sum) {
         return Ok(());
     }
-    let why = "the checksum of a row is not that of its values";
+    let why = "a row's checksum does not match its values";
     Err(rusqlite::Error::FromSqlConversionFailure(column, Type::Integer, why.into()))
 }
 

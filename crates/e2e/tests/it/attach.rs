@@ -242,7 +242,7 @@ async fn a_session_needs_no_name_if_it_is_the_only_one_or_chosen_from_the_list()
     let mut person = Person::starts(&server.ptyd(&["attach"]), 70, 20);
     person.sees("Attach to (number or name): ");
     person.types(b"3\r");
-    person.sees("none of them was chosen");
+    person.sees("you chose none of them");
     assert_eq!(person.leaves().code(), Some(2));
     let mut person = Person::starts(&server.ptyd(&["attach"]), 70, 20);
     person.sees("Attach to (number or name): ");

@@ -37,18 +37,18 @@ async fn a_server_that_drains_refuses_new_sessions_at_every_door_and_leaves_the_
     assert_eq!((now.draining, now.sessions, now.node), (true, 3, 0));
     assert!(now.since.is_some());
     let seen = readiness();
-    assert_eq!((seen.status, seen.body.starts_with(b"the server drains and takes no new sessions")), (503, true));
+    assert_eq!((seen.status, seen.body.starts_with(b"the server is draining and refuses new sessions")), (503, true));
 
     let reply = server.connect().ask("POST", "/terminals", "{}").expect("an answer");
     let (status, code, detail) = reply.problem();
     assert_eq!((status, code.as_str(), reply.header("retry-after")), (503, "server_draining", Some("5")), "{detail}");
     for (tool, arguments) in [("terminal", json!({ "command": "echo no" })), ("start_terminal_session", json!({}))] {
         let refused = fresh.call(tool, arguments).expect("an answer");
-        assert!(matches!(said(&refused), (true, why) if why.contains("drains and takes no new sessions")), "{refused}");
+        assert!(matches!(said(&refused), (true, why) if why.contains("is draining and refuses new sessions")), "{refused}");
     }
     for command in [&["new"][..], &["run", "echo no"], &["record", "-o", "cast", "--", "true"]] {
         let (code, why) = ptyd(&server, command);
-        assert!(code == Some(5) && why.contains("drains and takes no new sessions"), "{command:?}: {why}");
+        assert!(code == Some(5) && why.contains("is draining and refuses new sessions"), "{command:?}: {why}");
     }
     // A reset starts a session in the place of another one. Its refusal leaves that one alone.
     let refused = agent.call("terminal", json!({ "reset": true, "command": "echo no" })).expect("an answer");

@@ -196,7 +196,7 @@ async fn only_a_command_that_always_means_the_same_can_be_always_allowed() {
         error.to_string()
     };
     for (command, why) in
-        [("echo quite-a-secret > x", "the value of a named secret"), ("echo 'a", "read the command to its end")]
+        [("echo quite-a-secret > x", "the value of a named secret"), ("echo 'a", "parse the command to its end")]
     {
         let said = refusal(&refused(&shell, ask(command)).await.1).await;
         assert!(said.contains(why) && said.contains("can be allowed only once"), "{said}");

@@ -35,7 +35,8 @@ pub(crate) enum NotTaken {
     TooLong(usize),
     /// Parsed, it would take many times its size.
     #[error(
-        "a body may hold at most {BODY_VALUES_MAX} JSON values, nested at most {BODY_DEPTH_MAX} deep; give long text as one string"
+        "a body may have at most {BODY_VALUES_MAX} JSON values, in at most {BODY_DEPTH_MAX} levels; send a long text \
+         as one string"
     )]
     TooMany,
     /// It did not arrive in time.
@@ -43,8 +44,8 @@ pub(crate) enum NotTaken {
     Late,
     /// The principal sends too many at once.
     #[error(
-        "too many request bodies at once: one principal may send {BODIES_ARRIVING_MAX} bodies with {BODIES_BYTES_MAX} bytes \
-         in total; retry when one has been answered"
+        "too many request bodies at once: one principal may send at most {BODIES_ARRIVING_MAX}, with \
+         {BODIES_BYTES_MAX} bytes in total; retry when one of the requests has been answered"
     )]
     Busy,
     /// Its sender disconnected.

@@ -193,9 +193,8 @@ fn is_here(caller: &Caller, id: &str) -> Result<bool, ErrorData> {
 /// A call that this server does not know: hosts ask for an unknown id for minutes.
 fn forgotten(caller: &Caller, id: &str) -> DetailedTask {
     let why = format!(
-        "no longer known: the wait for approval {id} has ended, or another server has started since; look at the \
-         session, and send the request \
-         again if it has not run"
+        "this task is no longer known: the wait for approval {id} has ended, or the server has restarted; look at the \
+         session, and if the request has not run, send it again"
     );
     let at = tasks::time(SystemTime::now());
     let task = Task::new(id.to_owned(), TaskStatus::Completed, at.clone(), at).with_status_message(why.clone());

@@ -42,7 +42,7 @@ async fn to_input(
     let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
     let budget = extract::budget(body.max_chars)?;
     if body.paste && body.input.is_none() {
-        return Err(ProblemResponse::field("paste", "is for text, which is given as input"));
+        return Err(ProblemResponse::field("paste", "works only with input"));
     }
     let bytes = match (body.input, body.input_base64, body.keys) {
         (Some(text), None, None) if body.paste => InputBytes::Paste { text, enters: body.end_with_newline },

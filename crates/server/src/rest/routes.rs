@@ -216,12 +216,17 @@ fn of_input() -> Vec<Route> {
             say("takeKeyboard", "Take the keyboard")
                 .of_client()
                 .details(
-                    "Until the client returns it, or its time is up, nobody else runs or types anything in the session. Signals, \
-                     sizes and the end of the session are free. What runs goes on. The request needs `Ptyd-Client`. A token with \
-                     bounds, a tool and a program in a session cannot take a keyboard. After a restart of the server nobody has it.",
+                    "Until the client returns the keyboard, or its time is up, nobody else can run or type anything in \
+                     the session. Others can still send signals, resize the session and end it. Running commands \
+                     continue. The request needs `Ptyd-Client`. Restricted tokens, MCP tools and programs in a session \
+                     cannot take a keyboard. After a restart of the server, nobody has it.",
                 )
                 .body::<api::TakeRequest>(json!({ "for": 60 }))
-                .json::<api::TerminalSession>(200, "The session with its driver; with `hold`, after the take-over.")
+                .json::<api::TerminalSession>(
+                    200,
+                    "The session with its driver; with `hold`, the answer comes when \
+                 the take-over has ended.",
+                )
                 .refuses(&[SessionDriven, SessionEnded]),
         ),
         on_delete(
@@ -229,7 +234,10 @@ fn of_input() -> Vec<Route> {
             delete(take_over::give_back),
             say("returnKeyboard", "Return the keyboard")
                 .of_client()
-                .details("It is no error if nobody has it. With `force`, a person frees it from another driver.")
+                .details(
+                    "It is not an error if nobody has the keyboard. With `force`, a person takes it away from \
+                 another driver.",
+                )
                 .query::<api::ReturnQuery>()
                 .json::<api::TerminalSession>(200, "The session.")
                 .refuses(&[SessionDriven, SessionEnded]),
@@ -337,8 +345,8 @@ fn of_the_server() -> Vec<Route> {
             say("logIn", "Log a browser in to the page of sessions")
                 .details(
                     "The credential is a token, or the ticket of a link (`createTicket` with the page `sessions`), as the \
-                     bearer token. From then on, requests of the page itself send the cookie of the answer, and its `key` \
-                     in the header `Ptyd-Login`, instead.",
+                     bearer token. Afterwards, the page's own requests send the answer's cookie, and its `key` in the \
+                      header `Ptyd-Login`, instead of the credential.",
                 )
                 .json::<api::Login>(201, "The key. The log-in ends after 12 hours, with its token, or with the server.")
                 .with("Set-Cookie", "The cookie, which no script can read."),
@@ -373,7 +381,8 @@ fn of_the_server() -> Vec<Route> {
             "/secrets",
             get(secrets::list),
             say("listSecrets", "List the named secrets")
-                .details("Only an admin lists, sets and removes secrets, and no program in a session does. No answer has a value.")
+                .details("Only an admin can list, set and remove secrets; programs in a session cannot. No answer has \
+                 a secret's value.")
                 .json::<api::SecretList>(200, "The secrets, by name."),
         ),
         on_put(
@@ -433,26 +442,26 @@ fn of_the_server() -> Vec<Route> {
             "/drain",
             get(drain::show),
             say("getDrain", "Show whether the server takes new sessions")
-                .details("With `sessions` and `waitMs`, it answers when another number of sessions is left.")
+                .details("With `sessions` and `waitMs`, it answers when the number of sessions has changed.")
                 .query::<api::DrainQuery>()
-                .json::<api::Drain>(200, "The state, and how many sessions live."),
+                .json::<api::Drain>(200, "The state, and the number of live sessions."),
         ),
         on_put(
             "/drain",
             put(drain::begin),
-            say("beginDrain", "Take no new sessions")
+            say("beginDrain", "Refuse new sessions")
                 .details(
-                    "For admins only. Sessions that live are not affected, and `/readyz` answers 503. The next server \
-                     takes sessions again.",
+                    "For admins only. Live sessions are not affected, and `/readyz` returns 503. The next server \
+                     accepts sessions again.",
                 )
-                .json::<api::Drain>(200, "The state, and how many sessions live."),
+                .json::<api::Drain>(200, "The state, and the number of live sessions."),
         ),
         on_delete(
             "/drain",
             delete(drain::end),
-            say("endDrain", "Take new sessions again")
+            say("endDrain", "Accept new sessions again")
                 .details("For admins only.")
-                .json::<api::Drain>(200, "The state, and how many sessions live."),
+                .json::<api::Drain>(200, "The state, and the number of live sessions."),
         ),
         on_get(
             events_sse::PATH,

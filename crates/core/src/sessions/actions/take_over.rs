@@ -15,7 +15,8 @@ pub(in crate::sessions) async fn take(
 ) -> Result<Outcome, ActionError> {
     check_person(principal)?;
     if principal.client.is_none() {
-        let problem = "name this client in the header, so that its input is told from that of others".to_owned();
+        let problem =
+            "send this header with a name for the client, so that ptyd can tell its input from the others'".to_owned();
         return Err(ActionError::Invalid { field: "Ptyd-Client", problem });
     }
     let Take { session, lasts, forces, is_held } = take;
@@ -35,9 +36,9 @@ pub(in crate::sessions) async fn take(
 /// drive gives no other power, so a browser elsewhere needs no further proof of a person than to type.
 fn check_person(principal: &Principal) -> Result<(), ActionError> {
     let why = if principal.is_program() {
-        "only a person can take a keyboard; no tool and no program in a session can"
+        "only a person can take a keyboard; MCP tools and programs in a session cannot"
     } else if principal.is_bound() {
-        "a token with bounds cannot take a keyboard; use one without"
+        "a restricted token cannot take a keyboard; use a token without profiles, confinement and policy"
     } else {
         return Ok(());
     };

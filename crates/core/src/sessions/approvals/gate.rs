@@ -225,7 +225,9 @@ impl Judged {
             Some(Answer::TooMany) => Some(ActionError::Limit {
                 what: "the number of approvals of one principal",
                 limit: APPROVALS_PER_PRINCIPAL_MAX as u64,
-                hint: "nothing was done, and ptyd asks no person; ptyd approvals lists the open ones: each is removed once it is denied, once its request has run, or 10 minutes after the request or the approval",
+                hint: "nothing was done, and ptyd did not ask a person; ptyd approvals lists the open approvals; ptyd \
+                 removes one when it is denied, when its request has run, or 10 minutes after the request or the \
+                 approval",
             }),
             Some(Answer::Underway) | None => self.refusal_of(&self.ruling, None),
         }

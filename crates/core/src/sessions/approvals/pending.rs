@@ -653,7 +653,7 @@ mod tests {
             (input(InputBytes::Raw(b"ls\n".to_vec()), false), "the effect of typed input"),
             (input(InputBytes::Raw(b"hunter22".to_vec()), true), "the effect of typed input"),
             (input(key, false), "the effect of typed input"),
-            (asked("bot", "echo 'a"), "ptyd cannot read the command to its end"),
+            (asked("bot", "echo 'a"), "ptyd cannot parse the command to its end"),
         ] {
             let said = said(&pending(asked, words()));
             assert!(said.contains(why) && said.contains("allow it without `always`"), "{said}");

@@ -42,7 +42,7 @@ pub(super) fn shell_inside(
     picked.map_err(|e| match e {
         ActionError::Invalid { field: "shell", .. } if !has("sh") && !has("bash") => {
             let image = &settings.image;
-            not_started(format!("the image {image} has no shell, which a session runs; choose an image that has one"))
+            not_started(format!("the image {image} has no shell for the session; choose an image that has one"))
         }
         ActionError::Invalid { field: "shell", problem } => {
             ActionError::Invalid { field: "shell", problem: format!("in the image {}: {problem}", settings.image) }
@@ -114,7 +114,7 @@ fn settings(confinement: &Confinement) -> Result<ContainerSettings, ActionError>
 pub(super) fn mounts(confinement: &Confinement, places: &Places<'_>) -> Result<Rules, ActionError> {
     if !confinement.hidden.is_empty() {
         return Err(invalid(
-            "a container has nothing of the machine except what its profile names, so omit `hidden`".to_owned(),
+            "a container sees only the files of the machine that its profile names, so omit `hidden`".to_owned(),
         ));
     }
     let named = NamedPlaces::of(confinement, places)?;

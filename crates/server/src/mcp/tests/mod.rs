@@ -115,7 +115,7 @@ async fn a_mistake_of_the_model_is_a_tool_error_and_others_are_the_protocols() {
     let lost = client.call(3, "execute_in_terminal", json!({ "session_id": "s0-aaaaaaaaaa", "command": "ls" })).await;
     assert_eq!(
         text(&lost),
-        format!("no session s0-aaaaaaaaaa; live: {ID}; a session is forgotten some time after it ended")
+        format!("no session s0-aaaaaaaaaa; live: {ID}; ptyd removes a session some time after its end")
     );
     let missing = client
         .ask(json!({ "jsonrpc": "2.0", "id": 4, "method": "resources/read", "params": { "uri": "ptyd://x" } }))

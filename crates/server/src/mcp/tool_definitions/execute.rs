@@ -16,8 +16,9 @@ use ptyd_core::limits::EXECUTE_TIMEOUT;
 pub(super) const NAME: &str = "execute_in_terminal";
 
 const DESCRIPTION: &str = "Run a command in a session and wait for its end. For keys and answers \
-use send_input_to_terminal. Answers with the output, then one line of facts like [exit 0 · command c7]; a non-zero \
-exit is a result, not an error. If the wait ends first, it says still running: get_terminal_output with a timeout waits again. \
+use send_input_to_terminal. Returns the output, then one line of facts such as [exit 0 · command c7]; a non-zero exit \
+ is a result, not an error. If the wait ends first, the line is [still running …]: wait again by get_terminal_output \
+ with a timeout. \
 Example: {\"session_id\": \"s0-…\", \"command\": \"cargo test\", \"timeout\": 300}.";
 
 /// The arguments.
@@ -38,7 +39,7 @@ struct Arguments {
     /// false returns at once.
     #[serde(default = "yes")]
     wait_for_completion: bool,
-    /// Answer once this regex matches new output.
+    /// Return once this regex matches new output.
     #[serde(default)]
     wait_for: String,
     /// Also return on "listening", "listening:5173" (a TCP port of its processes), "file:PATH", "gone:REGEX"

@@ -28,10 +28,10 @@ const STEPS_MAX: usize = 50;
 
 const DESCRIPTION: &str = "Type at the program that runs in a session: text with input (end_with_newline presses \
 Enter), or keys by name: C-c, Enter, Escape, Up, Down*3, F1, M-x, \"<Esc>:wq<Enter>\". For prompts, REPLs, passwords \
-and full-screen programs; not for commands: execute_in_terminal. Returns the output that follows, as soon as the \
+ and full-screen programs; run commands by execute_in_terminal. Returns the output that follows, as soon as the \
 program asks again or ends. steps play a dialogue: each waits for its wait_for, then types. Example: \
 {\"session_id\": \"s0-…\", \"steps\": [{\"wait_for\": \"Password:\", \"input\": \"secret\\r\"}, {\"wait_for\": \"ftp> \
-\", \"input\": \"ls\\r\"}]}. Input at a password prompt is in no record.";
+\", \"input\": \"ls\\r\"}]}. ptyd never records input at a password prompt.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -39,7 +39,7 @@ program asks again or ends. steps play a dialogue: each waits for its wait_for, 
 struct Arguments {
     /// The session.
     session_id: String,
-    /// Text as it is. Give input, keys or steps.
+    /// Text, typed as it is. Give input, keys or steps.
     #[serde(default)]
     input: String,
     /// Names in order.
@@ -52,7 +52,7 @@ struct Arguments {
     /// Press Enter after input.
     #[serde(default)]
     end_with_newline: bool,
-    /// Answer once this regex matches what comes after.
+    /// Return once this regex matches later output.
     #[serde(default)]
     wait_for: String,
     /// As in execute_in_terminal.
@@ -62,7 +62,7 @@ struct Arguments {
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
-    /// Stops at the first that does not match.
+    /// Stops at the first step that does not match.
     #[serde(default)]
     steps: Vec<StepArguments>,
 }
@@ -106,7 +106,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
     let id = session(call, &arguments.session_id).await?;
     let bytes = match (typing(&arguments.input, &arguments.keys, arguments.end_with_newline)?, arguments.paste) {
         (Some(InputBytes::Keys(_)), Some(true)) => {
-            return Err(ToolError::Said("paste: is for text, which is given as input".to_owned()));
+            return Err(ToolError::Said("paste: works only with input".to_owned()));
         }
         (Some(InputBytes::Raw(_) | InputBytes::Paste { .. }), Some(true)) => {
             Some(InputBytes::Paste { text: arguments.input.clone(), enters: arguments.end_with_newline })

@@ -15,8 +15,9 @@ use ptyd_core::limits::EXECUTE_TIMEOUT;
 pub(in crate::mcp) const NAME: &str = "get_terminal_output";
 
 const DESCRIPTION: &str = "Read a session's output again or further; a timeout loses nothing. Without since or \
-command_id: the newest output. since \"last\" is output since your last read, \"o:1234\" continues where an answer said next o:1234. timeout first waits for the running command's end (or wait_for): do not poll. Also works when the \
-session has ended. Example: {\"session_id\": \"s0-…\", \
+ command_id, it returns the newest output; since \"last\", the output since your last read; since \"o:1234\", the \
+ output after an answer with next o:1234. timeout first waits for the running command's end (or wait_for), so do not \
+ poll. It also works in an ended session. Example: {\"session_id\": \"s0-…\", \
 \"since\": \"last\", \"wait_for\": \"ready in\", \"timeout\": 60}.";
 
 /// The arguments.
@@ -28,7 +29,7 @@ struct Arguments {
     /// "last", "o:1234" or an RFC 3339 time.
     #[serde(default)]
     since: String,
-    /// At most this many: with since the next lines or matches, else the newest; 0 is all, or 100 matches.
+    /// At most this many lines or matches: the next ones with since, else the newest. 0: all lines, or 100 matches.
     #[serde(default)]
     max_lines: u32,
     /// Only the output of this command, such as "c7".

@@ -18,8 +18,8 @@ pub(super) const NAME: &str = "start_terminal_session";
 
 const DESCRIPTION: &str = "Start another shell and get its session_id for the other tools: to run several things at \
 once (a server and its tests), or for another shell, directory or environment. Not for single commands: terminal has \
-a shell already. Example: {\"cwd\": \"/app\", \"name\": \"server\"}. It lives until terminated or its shell \
-exits, and 10 minutes after this client has gone.";
+a shell already. Example: {\"cwd\": \"/app\", \"name\": \"server\"}. The session ends when its shell exits, when you \
+ terminate it, or 10 minutes after this client disconnects.";
 
 /// The part of the description for clients that have `terminal`.
 pub(super) const ONE_SHELL_IS_THERE: &str = " Not for single commands: terminal has a shell already.";
@@ -31,7 +31,7 @@ struct Arguments {
     /// A name or path: bash, zsh, fish or dash; or any program that reads commands, such as python3. "" is bash.
     #[serde(default)]
     shell: String,
-    /// "" is where this client is, ~ is HOME.
+    /// "" is this client's directory, ~ is HOME.
     #[serde(default)]
     cwd: String,
     /// Added to this client's environment.
@@ -47,7 +47,7 @@ struct Arguments {
     /// For people.
     #[serde(default)]
     name: String,
-    /// ptyd ends a process beyond a limit, and the answer says so. cpuSeconds, outputMb and commandSeconds are per command.
+    /// If a process exceeds a limit, ptyd ends it, and the answer says so. cpuSeconds, outputMb and commandSeconds are per command.
     #[serde(default)]
     limits: LimitArguments,
     /// The owner; only for admins.

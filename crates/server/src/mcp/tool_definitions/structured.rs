@@ -20,10 +20,10 @@ use ptyd_core::action::{
 pub(super) struct OutputAnswer {
     /// The session.
     session_id: String,
-    /// The command that the call ran, awaited, read or typed at; otherwise the running command, or the last one.
+    /// The command to which the call refers; otherwise the running command, or the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     command_id: Option<String>,
-    /// The state of that command. failed: it did not run, or nobody knows whether it ran.
+    /// The state of the command. failed: it did not run, or it is unknown whether it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("enum" = ["running", "completed", "failed", "terminated"]))]
     status: Option<&'static str>,
@@ -36,12 +36,12 @@ pub(super) struct OutputAnswer {
     /// Why the command failed or has no exit code, or why ptyd did not perform the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// The command's output as printed, the rows of the screen, or the lines found.
+    /// The command's output as printed, the rows of the screen, or the matching lines.
     output: String,
     /// The range omitted from a long output.
     #[serde(skip_serializing_if = "Option::is_none")]
     omitted: Option<OmittedOutput>,
-    /// Earlier unread output: of commands that have ended meanwhile, and of the background.
+    /// Unread output of commands that have ended meanwhile, and of background jobs.
     #[serde(skip_serializing_if = "String::is_empty")]
     earlier_output: String,
     /// The position after the output: pass it as since to get_terminal_output.
@@ -174,7 +174,7 @@ pub(in crate::mcp) fn of_task(end: &TaskEnd, text: &str, has_screen: bool) -> Va
 /// The input that was typed, and the reaction to it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct InputAnswer {
-    /// All of it was typed; false if a step of a dialogue did not match.
+    /// True if ptyd typed everything; false if a step of a dialogue did not match.
     success: bool,
     #[serde(flatten)]
     reaction: OutputAnswer,

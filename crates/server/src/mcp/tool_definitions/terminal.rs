@@ -17,12 +17,12 @@ use ptyd_core::limits::TOTAL_TIMEOUT;
 pub(super) const NAME: &str = "terminal";
 
 const DESCRIPTION: &str = "Run a bash command in a shell that stays: directory, variables, virtual environments and \
-jobs persist between calls. Answers with the output and a line of facts like [exit 0]. A timeout \
-answers [still running …]: look again with command \"\", answer its question with is_input, interrupt \
-with command \"C-c\". Without timeout it answers after a silence (30 s), 50 s at \
-most, and at once when a program wants input or a password. Calls sent at once run in turn; start_terminal_session gives more \
-shells. Example: {\"command\": \"npm run dev\", \"wait_for\": \"listening on\", \"timeout\": 60}. The shell lives \
-until it exits or reset, and 10 minutes after this client has gone.";
+jobs persist between calls. Returns the output and a line of facts such as [exit 0]. After a timeout, the line is \
+ [still running …]: look again with command \"\", answer a question with is_input, interrupt with command \"C-c\". \
+ Without timeout, it returns after a silence (30 s), 50 s at most, and at once when a program wants input or a \
+ password. Calls sent together run in turn; start_terminal_session gives more \
+shells. Example: {\"command\": \"npm run dev\", \"wait_for\": \"listening on\", \"timeout\": 60}. The shell ends when \
+ it exits, at a reset, or 10 minutes after this client disconnects.";
 
 /// The part of the description for clients that have the other tools.
 pub(super) const MORE_SHELLS: &str = "; start_terminal_session gives more shells";
@@ -31,9 +31,9 @@ pub(super) const MORE_SHELLS: &str = "; start_terminal_session gives more shells
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// "" looks at what runs; exactly C-c, C-z, C-d are keys.
+    /// "" shows the running program; C-c, C-z or C-d alone is a key.
     command: String,
-    /// Type command at the running program, and Enter (unless a single line ends in it); C-x, ^X, Escape are keys.
+    /// Type command into the running program, then Enter unless a single line ends with a newline; C-x, ^X, Escape are keys.
     #[serde(default)]
     is_input: bool,
     /// Run it in the nested shell: ssh, su, docker exec -it.
@@ -46,10 +46,10 @@ struct Arguments {
     /// Action at the timeout.
     #[serde(default)]
     on_timeout: OnTimeout,
-    /// First kill the shell and all in it; start a fresh one.
+    /// First kill the shell and everything in it, and start a fresh one.
     #[serde(default)]
     reset: bool,
-    /// Answer once this regex matches new output or the screen.
+    /// Return once this regex matches new output or the screen.
     #[serde(default)]
     wait_for: String,
     /// Characters.

@@ -103,7 +103,7 @@ impl From<ActionError> for ToolError {
         let why = match &error {
             ActionError::Restarting => return Self::Restarting,
             // Required: an unknown handle is reported as such, with how long one lives.
-            ActionError::NoSession { .. } => format!("{error}; a session is forgotten some time after it ended"),
+            ActionError::NoSession { .. } => format!("{error}; ptyd removes a session some time after its end"),
             ActionError::NoCommand { session, id } => {
                 format!("no command {id} in session {session}; omit command_id for the newest output of the session")
             }
@@ -144,7 +144,7 @@ impl From<NoTurn> for ToolError {
         let (code, why) = match why {
             NoTurn::Full => (
                 ErrorCode::LimitReached,
-                "not run: too many commands of this client wait; send it again when they are answered",
+                "not run: too many commands of this client are waiting; send it again when they have returned",
             ),
             NoTurn::TimedOut => (
                 ErrorCode::SessionBusy,

@@ -473,8 +473,8 @@ impl Guard {
         ends: Ends,
         refusal: ProblemResponse,
     ) -> Result<Option<Authenticated>, ProblemResponse> {
-        let help = "this page opens for the user that runs the server, outside of sessions and containers, and after a log-in with a token \
-                    as the password";
+        let help = "this page opens only for the user that runs the server, outside of sessions and containers; \
+         everybody else must log in with a token as the password";
         let refusal = ProblemResponse { detail: help.to_owned(), ..refusal };
         if let Some(shown) = headers.get(header::AUTHORIZATION) {
             let token = shown.to_str().ok().and_then(password);
@@ -519,7 +519,10 @@ impl Guard {
         let refused = |why: &str| Err(ProblemResponse::new(ErrorCode::Forbidden, why));
         // The proxy's user is not the user that sent it.
         if tcp_access::is_forwarded(headers) {
-            return refused("a proxy passes requests on to the server's TCP address, never to its socket");
+            return refused(
+                "this request came through a proxy, which must use the server's TCP address and not its \
+             Unix socket",
+            );
         }
         let Some(peer) = peer.filter(|peer| peer.uid == self.uid || peer.uid == 0) else {
             return refused("this socket is for the user that runs the server");

@@ -110,7 +110,7 @@ impl Session {
             }
             Status::NotReady => Err(self.cx.not_ready(&why_not_ready(&self.cx, &self.foreground))),
             Status::Failed | Status::NoProcess | Status::LineTooLong | Status::Stalled | Status::WouldEcho => {
-                Err(holder_failed("the command could not be handed over", value))
+                Err(holder_failed("ptyd could not pass the command to the shell", value))
             }
         };
         let _ = started.send(result);

@@ -10,8 +10,9 @@ use crate::sessions::session::machine::nested_command::state::NestedShell;
 use crate::sessions::views;
 
 /// Added to a refusal while the running command is a shell that was started in a nested one.
-const SHELL_IN_NESTED: &str = " - a shell that a command started in a nested shell accepts only input (is_input, \
-    send_input_to_terminal); commands run in a shell that input started there, the first one with inside -";
+const SHELL_IN_NESTED: &str = " - this command has started a shell inside a nested shell, and ptyd can send such a \
+ shell only input (is_input, send_input_to_terminal); to run commands in it, start it by input instead, and run the \
+ first command with inside -";
 
 pub(super) fn busy_error(cx: &Context, foreground: &ForegroundState, inside: &NestedShell, id: u32) -> ActionError {
     let mut with = cx.command_in_words(CommandId(id));

@@ -620,7 +620,7 @@ fn input_for_a_command_that_has_ended_is_not_typed_at_the_prompt() {
     rig.prompt(1, "second", 0);
     rig.publish();
     let why = "nothing was typed: command c1 (less x) has ended, and the shell of session s0-aaaaaaaaaa is at its \
-        prompt; if you send the input again, it is typed there";
+        prompt; if you send the input again, ptyd types it there";
     assert_eq!(asks(&mut rig, 3, b"\r", less), (false, Some(why.to_owned())));
     assert_eq!(asks(&mut rig, 2, b"q", less), (true, None), "the holder answers what was typed before");
     assert_eq!(asks(&mut rig, 4, b"\x03", less), (true, None), "an interrupt runs nothing");
