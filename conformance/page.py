@@ -8,12 +8,13 @@ from bench import MEASURES
 
 INTRODUCTION = """# Comparison
 
-I want to know how ptyd and other terminals for agents behave in the cases that users report, and what they cost.
+This page shows how ptyd and other terminals for agents behave in the cases that users report, and how much time and memory they take.
 
-`python3 conformance/run.py --write` writes this page and [comparison.json](comparison.json), here on a machine with
-{machine}. Each row names its version and its day, because a run can keep the results of earlier ones (`--json`).
-Each case is a list of steps in `conformance/cases`, and each product is driven through its own interface with the best settings that we
-know. A case passes if every step does what the case says. `conformance/README.md` says how to add a case or a product. To repeat all of it:
+`python3 conformance/run.py --write` writes this page and [comparison.json](comparison.json). It ran on a machine with
+{machine}. Each product has its version and the day of its run, because a run can keep results of earlier runs (`--json`).
+Each case is a list of steps in `conformance/cases`. A driver performs the steps through each product's own interface, with the best settings
+that we know. A case passes if the result of every step is as expected. `conformance/README.md` says how to add a case or a product. To repeat
+the whole run:
 
 ```sh
 python3 conformance/run.py --install    # pinned versions of the peers, into target/conformance
@@ -24,18 +25,19 @@ python3 conformance/run.py --write      # a quarter of an hour
 | --- | --- | --- | --- |
 {products}
 
-**yes**: it passes. **no**: it fails, or does not answer in {seconds} s. **–**: the product does not claim this. **?**: it could not be
-installed here, or the time of the run was over.
+**yes**: the product passes. **no**: it fails, or does not answer in {seconds} s. **–**: it does not claim this feature. **?**: we could not
+install it here, or the time of the run was over.
 
 * {framed}
-  carry bytes or screens and know no commands. As their users do, the drivers put a nonce and the exit code into the prompt, and find the
-  ends of commands by them. These columns show how far that goes.
-* Cases are played on five products at a time, and measures are taken of one product at a time.
-* A hang counts as a failure: the run ends the product from outside. It starts a peer afresh after each hang and each failure; OpenHands,
-  whose start takes 10 s, only after a hang. Each case has a session of its own.
-* Only products that claim it play `busy` (they know that a command runs), `server-killed` (commands outlive their server), and the like.
-* microsoft/tui-test is absent. Its interface is a test in a file of its runner, with one terminal, keys, and expectations about the
-  screen. It can tell neither the end, nor the code, nor the whole output of a command, and each case needs one of them.
+  carry bytes or screens, but do not know where a command ends. So their drivers do what their users do: they put a one-time number and the
+  exit code into the prompt, and look for these in the output. The columns show how well that works.
+* A run tests five products at the same time, but measures one at a time.
+* A hang counts as a failure, and the run then kills the product. After each hang and each failure, it starts the product again. It restarts
+  OpenHands, whose start takes 10 s, only after a hang. Each case has a session of its own.
+* Some cases are only for products that claim a feature. For example, `busy` is for products that know whether a command runs, and
+  `server-killed` for products whose commands outlive their server.
+* microsoft/tui-test is absent. Its interface is a test file with one terminal, keys, and expectations about the screen. It cannot report a
+  command's end, exit code or whole output, and each case needs one of these.
 * ht is absent, because the registries of Python and JavaScript do not have it.
 
 ## Results
@@ -44,24 +46,25 @@ installed here, or the time of the run was over.
 
 ## Measures
 
-Lower is better, except for *programs per second* and *kept*. A figure behind a slash is the 99th percentile, unless a
-line below says more. [performance.md](performance.md) compares ptyd with a bare terminal, and says where its time goes.
+Lower is better, except for *programs per second* and *kept*. If a cell has two figures, the first is the median and the second the 99th
+percentile, unless the list below says otherwise. [performance.md](performance.md) compares ptyd with a bare terminal.
 
 {measures}
 
-* *`true`*: a command that the shell performs itself, from the call to its answer. *Processor time* is
-  the product's own for one `true`, without the shell: its processes, its clients, and for a library the program that uses it. For the
-  streams it lacks the driver, which finds the ends of commands.
-* *Programs per second*: `date`, a real program, one after the other in one session. Each answer must be another number.
-* *New session*: until the answer of its first command.
-* *Memory*: what each of five more sessions costs, with its shell (`Pss`) / the shell's part of it.
-* *Text*: from the text that a program prints to the return of the call that waits for it.
-* *100 MB*: until the command that prints them has ended / the product's own processor time in seconds. *Screen*: from then on
+* *`true`*: the time from the call to the answer for `true`, which the shell runs without a new process.
+* *Processor time*: the time that the product itself uses for one `true`, without the shell. It includes the product's processes and clients,
+  and for a library the program that uses it. For products that only carry bytes or screens, it does not include the driver.
+* *Programs per second*: the number of times that `date` runs in one session, one after the other. Each answer must have a new number.
+* *New session*: the time from the call to the answer of the session's first command.
+* *Memory*: for each of five more sessions, the memory (`Pss`) with its shell / the shell's part of it.
+* *Text*: the time from the moment that a program prints a text until the call that waits for the text returns.
+* *100 MB*: the time until a command that prints 100 MB has ended / the product's own processor time in seconds. *Screen*: the time from then on
   until a screen has the last line. *Kept*: the share of 10 MB that can be read afterwards.
-* *Restart*: from the kill of the server to the right end of a command that ran meanwhile.
-* If there are too few samples for a 99th percentile, the figure is the largest sample; comparison.json has the number of samples.
-  A shell's configuration is one line. **–**: the product does not offer this. **no**: a wrong answer. *No answer*: in {measure_seconds} s, or for
-  a flood in 25 s.
+* *Restart*: the time from the kill of the server until the product reports the right end of a command that was running.
+* If there are too few samples for a 99th percentile, the figure is the largest sample; comparison.json has the number of samples. The shell's
+  configuration file has one line.
+* **–**: the product does not offer this. **no**: the answer was wrong. *No answer*: there was no answer within {measure_seconds} s, or within
+  25 s after a flood.
 
 ## The cases
 
@@ -71,7 +74,7 @@ line below says more. [performance.md](performance.md) compares ptyd with a bare
 
 ## How each failed
 
-Each line is from a run, cut to its beginning.
+Each row quotes the message of a run, shortened.
 
 | case | product | failure |
 | --- | --- | --- |

@@ -44,7 +44,10 @@ async fn a_server_that_drains_refuses_new_sessions_at_every_door_and_leaves_the_
     assert_eq!((status, code.as_str(), reply.header("retry-after")), (503, "server_draining", Some("5")), "{detail}");
     for (tool, arguments) in [("terminal", json!({ "command": "echo no" })), ("start_terminal_session", json!({}))] {
         let refused = fresh.call(tool, arguments).expect("an answer");
-        assert!(matches!(said(&refused), (true, why) if why.contains("is draining and refuses new sessions")), "{refused}");
+        assert!(
+            matches!(said(&refused), (true, why) if why.contains("is draining and refuses new sessions")),
+            "{refused}"
+        );
     }
     for command in [&["new"][..], &["run", "echo no"], &["record", "-o", "cast", "--", "true"]] {
         let (code, why) = ptyd(&server, command);
