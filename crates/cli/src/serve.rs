@@ -41,7 +41,7 @@ struct RetentionOptions {
     /// Remove the oldest ended sessions when all of them together take more disk space than this [default: 10GiB]
     #[arg(long, env = "PTYD_RETENTION_BYTES", value_name = "SIZE", value_parser = units::bytes)]
     retention_bytes: Option<u64>,
-    /// Remove the oldest ended sessions while less than this, and less than a twentieth of the disk, is free; 0: never
+    /// Remove the oldest ended sessions while the free space is below this and below a twentieth of the disk; 0: never
     /// [default: 1GiB]
     #[arg(long, env = "PTYD_RETENTION_FREE", value_name = "SIZE", value_parser = units::bytes)]
     retention_free: Option<u64>,

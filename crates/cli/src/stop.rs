@@ -53,7 +53,7 @@ pub async fn stop(paths: &Paths, options: &StopOptions) -> Result<ExitCode, Fail
     let live_on = match sessions {
         Ok(0) => "no session was running".to_owned(),
         Ok(count) => format!("{} on", counted(count, "session lives", "sessions live")),
-        Err(_) => "its sessions live on".to_owned(),
+        Err(_) => "its sessions keep running".to_owned(),
     };
     print::note(format_args!("the server (pid {pid}) has stopped; {live_on}"));
     Ok(ExitCode::SUCCESS)

@@ -107,7 +107,7 @@ impl Default for Metrics {
         let lasted = "Time from the acceptance of a command to its end";
         registry.register_with_unit("ptyd_command", lasted, Unit::Seconds, new.command_seconds.clone());
         registry.register("ptyd_waits", "Ended waits, by the condition that ended them", new.waits.clone());
-        let waited = "Time that requests with a wait took, at every door";
+        let waited = "Time that requests with a wait took, over every interface";
         registry.register_with_unit("ptyd_wait", waited, Unit::Seconds, new.wait_seconds.clone());
         registry.register("ptyd_attention", "Programs that wanted input or a password", new.attention.clone());
         registry.register("ptyd_limits_hit", "Limits that sessions ran into", new.limits_hit.clone());
