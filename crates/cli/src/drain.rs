@@ -80,8 +80,8 @@ fn late(now: &Drain) -> String {
 fn lost(error: ClientError, now: &Drain) -> Failure {
     if error.is_outage() {
         return Failure::no_server(format_args!(
-            "the server has stopped; {} on",
-            counted(now.sessions, "session lives", "sessions live")
+            "the server has stopped; {} running",
+            counted(now.sessions, "session keeps", "sessions keep")
         ));
     }
     error.into()

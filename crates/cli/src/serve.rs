@@ -469,7 +469,7 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
                 tokio::spawn(feed_watchdog(time));
             }
         }
-        Stage::Stops => notify("STOPPING=1\nSTATUS=stopping; the sessions live on"),
+        Stage::Stops => notify("STOPPING=1\nSTATUS=stopping; the sessions keep running"),
     };
     // Before there are other threads.
     sys::memory::share_heaps();

@@ -50,12 +50,12 @@ pub async fn stop(paths: &Paths, options: &StopOptions) -> Result<ExitCode, Fail
             ),
         });
     };
-    let live_on = match sessions {
+    let left = match sessions {
         Ok(0) => "no session was running".to_owned(),
-        Ok(count) => format!("{} on", counted(count, "session lives", "sessions live")),
+        Ok(count) => format!("{} running", counted(count, "session keeps", "sessions keep")),
         Err(_) => "its sessions keep running".to_owned(),
     };
-    print::note(format_args!("the server (pid {pid}) has stopped; {live_on}"));
+    print::note(format_args!("the server (pid {pid}) has stopped; {left}"));
     Ok(ExitCode::SUCCESS)
 }
 

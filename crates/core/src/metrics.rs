@@ -117,7 +117,7 @@ impl Default for Metrics {
         registry.register("ptyd_records_dropped", dropped, new.dropped.clone());
         let answered = "Time to the head of an answer, including requested waits";
         registry.register_with_unit("ptyd_http_answer", answered, Unit::Seconds, new.answers.clone());
-        let directory = "Calls of the directory of nodes, by purpose and result";
+        let directory = "Calls to the directory of nodes, by purpose and result";
         registry.register("ptyd_directory_calls", directory, new.directory_calls.clone());
         // A rate needs the zero before the first call.
         for (purpose, result) in [("beat", "done"), ("beat", "failed"), ("list", "done"), ("list", "failed")] {

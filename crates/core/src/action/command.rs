@@ -45,7 +45,7 @@ pub fn check_command(text: &str) -> Result<(), String> {
     let (bytes, most) = (text.len(), crate::limits::COMMAND_BYTES_MAX);
     if bytes > most {
         return Err(format!(
-            "{bytes} bytes, and at most {most} are possible; put the commands into a file and run that"
+            "{bytes} bytes, and at most {most} are possible; put the commands into a file and run the file"
         ));
     }
     if text.contains('\0') {

@@ -331,7 +331,7 @@ impl KnownSessions {
             Some(name) => format!("{} ({})", shared.id, terminal::quote::line(name)),
         });
         let others =
-            (unnamed > 0).then(|| format!("and {unnamed} more, which list_terminal_sessions (GET /terminals) names"));
+            (unnamed > 0).then(|| format!("and {unnamed} more, which list_terminal_sessions (GET /terminals) lists"));
         ActionError::NoSession { id: id.to_owned(), live: Some(named.chain(others).collect()) }
     }
 

@@ -152,7 +152,7 @@ async fn drain_tells_a_cancel_and_a_stop_from_an_end() {
     assert_eq!(lines.next().expect("a line").expect("text"), "1 session is left");
     assert!(server.stop().success());
     let said = lines.next().expect("a line").expect("text");
-    assert!(said.ends_with("the server has stopped; 1 session lives on"), "{said}");
+    assert!(said.ends_with("the server has stopped; 1 session keeps running"), "{said}");
     assert_eq!(child.wait().expect("ours").code(), Some(5));
     server.again();
     assert_eq!(shell.gives("echo on").await, (0, "on\n".to_owned()));
@@ -166,7 +166,7 @@ async fn stop_ends_the_server_of_its_state_directory_and_its_sessions_live_on() 
     let waits = shell.begin("until [ -e go ]; do sleep 0.05; done; echo went").await;
     let pid = server.pid();
     let (code, said) = ptyd(&server, &["stop"]);
-    assert_eq!((code, said), (Some(0), format!("the server (pid {}) has stopped; 1 session lives on\n", pid.number())));
+    assert_eq!((code, said), (Some(0), format!("the server (pid {}) has stopped; 1 session keeps running\n", pid.number())));
     assert!(server.pid().ends_within(Duration::ZERO), "it has waited for the end");
     assert!(server.stop().success());
     assert!(other.client().is_ready().await);

@@ -68,7 +68,7 @@ async fn the_manager_hears_that_the_server_is_ready_lives_and_stops() {
             break message;
         }
     };
-    assert_eq!(last, "STOPPING=1\nSTATUS=stopping; the sessions live on");
+    assert_eq!(last, "STOPPING=1\nSTATUS=stopping; the sessions keep running");
     // A manager that reads nothing does not hinder the server: its queue is full after some messages.
     drop(manager);
     fs::remove_file(server.home().path().join("manager")).expect("there");

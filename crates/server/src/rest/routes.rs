@@ -415,7 +415,7 @@ fn of_the_server() -> Vec<Route> {
             "/approvals/{approval}",
             post(approvals::decide),
             say("decideApproval", "Allow a request, once or always, or deny it")
-                .details("For admins only, and not for the principal whose request it is. `always` also makes a \
+                .details("Only admins can decide, and nobody decides their own request. `always` also makes a \
                     rule that allows the command.")
                 .body::<api::DecisionRequest>(json!({ "decision": "allow" }))
                 .needed()
@@ -434,7 +434,8 @@ fn of_the_server() -> Vec<Route> {
             "/audit",
             get(audit::list),
             say("listAudit", "Read the audit log")
-                .details("For admins only. Newest first; docs/audit.md has the fields of a line.")
+                .details("Only admins can read it. It returns the newest lines first; docs/audit.md describes their \
+                 fields.")
                 .query::<api::AuditQuery>()
                 .json::<api::AuditList>(200, "A page of lines."),
         ),

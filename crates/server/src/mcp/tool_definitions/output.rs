@@ -15,8 +15,8 @@ use ptyd_core::limits::EXECUTE_TIMEOUT;
 pub(in crate::mcp) const NAME: &str = "get_terminal_output";
 
 const DESCRIPTION: &str = "Read a session's output again or further; a timeout loses nothing. Without since or \
- command_id, it returns the newest output; since \"last\", the output since your last read; since \"o:1234\", the \
- output after an answer with next o:1234. timeout first waits for the running command's end (or wait_for), so do not \
+ command_id, it returns the newest output; since \"last\", the output since your last read. After an answer that ends \
+  with next o:1234, since \"o:1234\" continues there. timeout first waits for the running command's end (or wait_for), so do not \
  poll. It also works in an ended session. Example: {\"session_id\": \"s0-…\", \
 \"since\": \"last\", \"wait_for\": \"ready in\", \"timeout\": 60}.";
 
