@@ -166,7 +166,10 @@ async fn stop_ends_the_server_of_its_state_directory_and_its_sessions_live_on() 
     let waits = shell.begin("until [ -e go ]; do sleep 0.05; done; echo went").await;
     let pid = server.pid();
     let (code, said) = ptyd(&server, &["stop"]);
-    assert_eq!((code, said), (Some(0), format!("the server (pid {}) has stopped; 1 session keeps running\n", pid.number())));
+    assert_eq!(
+        (code, said),
+        (Some(0), format!("the server (pid {}) has stopped; 1 session keeps running\n", pid.number()))
+    );
     assert!(server.pid().ends_within(Duration::ZERO), "it has waited for the end");
     assert!(server.stop().success());
     assert!(other.client().is_ready().await);
