@@ -164,7 +164,7 @@ async fn a_bound_token_uses_no_session_outside_its_bounds_although_its_name_owns
     server.client().revoke_token("bot").await.expect("revoked");
     let output = server.ptyd(&["token", "new", "bot", "--profile", "p"]).output().expect("it can be executed");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("1 older session of bot is outside the bounds"), "{said}");
+    assert!(said.contains("1 older session of bot is outside the restrictions"), "{said}");
     let made = String::from_utf8(output.stdout).expect("text");
     let bound = Client::tcp(server.address(), made.trim_end());
     assert_eq!(bound.session(&within).await.map(|s| s.id).ok(), Some(within.clone()));

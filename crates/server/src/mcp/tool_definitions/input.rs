@@ -39,7 +39,7 @@ program asks again or ends. steps play a dialogue: each waits for its wait_for, 
 struct Arguments {
     /// The session.
     session_id: String,
-    /// Text, typed as it is. Give input, keys or steps.
+    /// Typed as it is. Give input, keys or steps.
     #[serde(default)]
     input: String,
     /// Names in order.
@@ -62,7 +62,7 @@ struct Arguments {
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
-    /// Stops at the first step that does not match.
+    /// Stops at the first that does not match.
     #[serde(default)]
     steps: Vec<StepArguments>,
 }

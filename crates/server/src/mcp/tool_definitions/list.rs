@@ -14,8 +14,8 @@ const NAME: &str = "list_terminal_sessions";
 /// Sessions in one answer at most: as much as a model reads.
 const LIMIT_MAX: u32 = 200;
 
-const DESCRIPTION: &str = "List sessions: id, state, running command, directory. Use it to find a lost id, or programs \
- that still run. Ended sessions need status terminated; their output stays readable. \
+const DESCRIPTION: &str = "List sessions: id, state, running command, directory. Finds a lost id or running programs. \
+ Ended sessions need status terminated; their output stays readable. \
 Example: {\"filter\": {\"status\": \"running\"}}.";
 
 /// The arguments.
@@ -42,7 +42,7 @@ fn fifty() -> u32 {
 #[derive(Debug, Default, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Filter {
-    /// "" selects all owners that you may see.
+    /// "": all owners that you may see.
     #[serde(default)]
     owner: String,
     /// live: all but terminated.

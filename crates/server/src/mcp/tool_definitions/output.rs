@@ -15,9 +15,8 @@ use ptyd_core::limits::EXECUTE_TIMEOUT;
 pub(in crate::mcp) const NAME: &str = "get_terminal_output";
 
 const DESCRIPTION: &str = "Read a session's output again or further; a timeout loses nothing. Without since or \
- command_id, it returns the newest output; since \"last\", the output since your last read. After an answer that ends \
-  with next o:1234, since \"o:1234\" continues there. timeout first waits for the running command's end (or wait_for), so do not \
- poll. It also works in an ended session. Example: {\"session_id\": \"s0-…\", \
+ command_id: the newest output. since \"last\": output since your last read; \"o:1234\": continue after an answer with \
+ next o:1234. timeout first waits for the running command's end (or wait_for): do not poll. Ended sessions work too. Example: {\"session_id\": \"s0-…\", \
 \"since\": \"last\", \"wait_for\": \"ready in\", \"timeout\": 60}.";
 
 /// The arguments.
@@ -29,7 +28,7 @@ struct Arguments {
     /// "last", "o:1234" or an RFC 3339 time.
     #[serde(default)]
     since: String,
-    /// At most this many lines or matches: the next ones with since, else the newest. 0: all lines, or 100 matches.
+    /// At most this many lines or matches: with since the next, else the newest. 0: all lines, or 100 matches.
     #[serde(default)]
     max_lines: u32,
     /// Only the output of this command, such as "c7".

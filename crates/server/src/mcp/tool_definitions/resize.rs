@@ -12,8 +12,8 @@ use ptyd_core::limits::{COLS_MAX, ROWS_MAX};
 
 const NAME: &str = "resize_terminal";
 
-const DESCRIPTION: &str = "Change the size of a session's terminal; the program is notified. Needed only for \
- full-screen programs and wide tables: the width does not cut plain output. Example: {\"session_id\": \"s0-…\", \
+const DESCRIPTION: &str = "Change the size of a session's terminal; the program is notified. Only for full-screen \
+ programs and wide tables: the width does not cut plain output. Example: {\"session_id\": \"s0-…\", \
 \"cols\": 200, \"rows\": 50}.";
 
 /// The arguments.

@@ -18,8 +18,8 @@ pub(super) const NAME: &str = "start_terminal_session";
 
 const DESCRIPTION: &str = "Start another shell and get its session_id for the other tools: to run several things at \
 once (a server and its tests), or for another shell, directory or environment. Not for single commands: terminal has \
-a shell already. Example: {\"cwd\": \"/app\", \"name\": \"server\"}. The session ends when its shell exits, when you \
- terminate it, or 10 minutes after this client disconnects.";
+a shell already. Example: {\"cwd\": \"/app\", \"name\": \"server\"}. It ends when its shell exits, when terminated, or \
+ 10 minutes after this client disconnects.";
 
 /// The part of the description for clients that have `terminal`.
 pub(super) const ONE_SHELL_IS_THERE: &str = " Not for single commands: terminal has a shell already.";
@@ -47,7 +47,7 @@ struct Arguments {
     /// For people.
     #[serde(default)]
     name: String,
-    /// If a process exceeds a limit, ptyd ends it, and the answer says so. cpuSeconds, outputMb and commandSeconds are per command.
+    /// ptyd ends a process that exceeds a limit, and the answer says so. cpuSeconds, outputMb and commandSeconds are per command.
     #[serde(default)]
     limits: LimitArguments,
     /// The owner; only for admins.

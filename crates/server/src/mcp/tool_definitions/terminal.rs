@@ -46,7 +46,7 @@ struct Arguments {
     /// Action at the timeout.
     #[serde(default)]
     on_timeout: OnTimeout,
-    /// First kill the shell and everything in it, and start a fresh one.
+    /// First kill the shell and all in it; then start a fresh one.
     #[serde(default)]
     reset: bool,
     /// Return once this regex matches new output or the screen.

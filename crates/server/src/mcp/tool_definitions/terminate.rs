@@ -24,7 +24,7 @@ struct Arguments {
     /// KILL at once.
     #[serde(default)]
     force: bool,
-    /// Sent instead of HUP, such as SIGTERM.
+    /// Instead of HUP, such as SIGTERM.
     #[serde(default)]
     signal: String,
 }
