@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
-use crate::serve::{LISTEN, LogFormat, ServeOptions};
+use crate::serve::{LISTEN, LogOptions, ServeOptions};
 use crate::sessions::table;
 use crate::{print, shell_prefix, usage_error};
 
@@ -127,7 +127,7 @@ pub fn config(
     let (_, serve) = matches.subcommand().ok_or_else(|| Failure::usage("there is no serve"))?;
     let options = ServeOptions::from_arg_matches(serve).map_err(Failure::usage)?;
     let config = options.config(given, paths.clone(), options.network.listen.unwrap_or(LISTEN))?;
-    let values = values(&config, options.log.log_format);
+    let values = values(&config, &options.log);
     let in_file = path.as_ref().map_or_else(|| "file".to_owned(), |path| path.display().to_string());
     let mut rows: Vec<(String, Value, String)> = Vec::new();
     for (name, variable) in variables {
@@ -168,7 +168,7 @@ pub fn config(
 }
 
 /// The effective values, by the name of the setting.
-fn values(config: &Config, log_format: LogFormat) -> BTreeMap<&'static str, Value> {
+fn values(config: &Config, log: &LogOptions) -> BTreeMap<&'static str, Value> {
     let figures = |limits: &Limits, named: &dyn Fn(&Limit) -> bool| {
         let named = Limit::ALL.into_iter().filter(named);
         let figures = named.filter_map(|limit| Some((limit.name().to_owned(), json!(limits.value(limit)?))));
@@ -200,7 +200,8 @@ fn values(config: &Config, log_format: LogFormat) -> BTreeMap<&'static str, Valu
         ("retention_age", json!(config.retention_age.as_secs())),
         ("retention_bytes", json!(config.retention_bytes)),
         ("retention_free", json!(config.retention_free)),
-        ("log_format", json!(log_format)),
+        ("log_format", json!(log.log_format)),
+        ("otlp_endpoint", json!(log.otlp_endpoint)),
         ("slow_call", json!(config.slow_call.as_secs_f64())),
         ("requests_per_second", json!(config.requests_per_second)),
         ("failures_per_second", json!(config.failures_per_second)),
@@ -235,7 +236,7 @@ mod tests {
         let command = crate::Cli::command();
         let names = settings(command.find_subcommand("serve").expect("there"));
         let config = Config::of(LISTEN, "/s".into(), "/d".into());
-        let shown: Vec<_> = values(&config, LogFormat::Text).into_keys().map(str::to_owned).collect();
+        let shown: Vec<_> = values(&config, &LogOptions::default()).into_keys().map(str::to_owned).collect();
         let mut names: Vec<_> = names.into_iter().map(|(name, _)| name).collect();
         names.sort();
         assert_eq!(names, shown);

@@ -37,6 +37,7 @@ mod screen;
 mod search;
 mod secret;
 mod serve;
+mod server_log;
 mod service;
 mod sessions;
 mod setup;

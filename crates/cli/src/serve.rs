@@ -16,17 +16,11 @@ use ptyd_core::syslog_address::SyslogAddress;
 use ptyd_core::web_origin::WebOrigin;
 use rustix::net::AddressFamily;
 use server::{Listening, Sockets, Stage};
-use terminal::quote;
-use tracing_subscriber::field::MakeExt;
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::format;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::daemon;
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
-use crate::{policy, print, units};
+use crate::{policy, print, server_log, units};
 
 /// The default address.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
@@ -72,7 +66,7 @@ pub enum LogFormat {
 }
 
 /// The options of the log.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = LOGS)]
 pub struct LogOptions {
     /// Log a call that takes longer than this, unless its caller asked to wait; at most 86400 seconds [default: 2]
@@ -81,6 +75,9 @@ pub struct LogOptions {
     /// Log lines for people, or one JSON object in each line
     #[arg(long, env = "PTYD_LOG_FORMAT", value_name = "FORMAT", value_enum, default_value_t)]
     pub log_format: LogFormat,
+    /// Send traces to the OpenTelemetry collector at this URL, by OTLP over HTTP: http://HOST:PORT [default: none]
+    #[arg(long, env = "PTYD_OTLP_ENDPOINT", value_name = "URL", value_parser = otlp_endpoint)]
+    pub otlp_endpoint: Option<String>,
 }
 
 /// The options of `serve`.
@@ -309,6 +306,15 @@ fn soft_timeout(text: &str) -> Result<Duration, String> {
     seconds(text, ptyd_core::limits::SOFT_TIMEOUT_MIN, ptyd_core::limits::TIMEOUT_MAX)
 }
 
+/// The address of a collector. One on another machine is reached by a collector on this one, which has TLS and retries.
+fn otlp_endpoint(text: &str) -> Result<String, String> {
+    let _: WebOrigin = text.trim_end_matches('/').parse()?;
+    if !text.starts_with("http://") {
+        return Err("must be like http://127.0.0.1:4318; for TLS, run a collector on this machine".to_owned());
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
 fn slow_call(text: &str) -> Result<Duration, String> {
     seconds(text, Duration::ZERO, ptyd_core::limits::TIMEOUT_MAX)
 }
@@ -442,7 +448,6 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         // Fails for a process group leader, which then has no terminal to leave.
         let _ = rustix::process::setsid();
     }
-    log(options.log.log_format);
     let listen = match &sockets.tcp {
         Some(tcp) => tcp.local_addr()?,
         None => options.network.given().unwrap_or_else(|| default_listen(options.detached)),
@@ -458,6 +463,7 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
     if let Some(file) = options.policy.as_ref().filter(|file| !file.exists()) {
         return Err(Failure::usage(format!("{}: there is no such file", file.display())));
     }
+    let log_file = paths.log();
     let config = options.config(given, paths, listen)?;
     let tell = |stage: Stage<'_>| match stage {
         Stage::Listens(listening) => {
@@ -480,8 +486,13 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         .enable_all()
         .thread_keep_alive(THREAD_STAYS)
         .build()?;
+    let log_file = options.detached.then_some(log_file);
+    let traces = server_log::set_up(&options.log, log_file, options.network.node.unwrap_or(0), runtime.handle())?;
     runtime.spawn(keep_a_thread());
     let result = runtime.block_on(server::serve(config, sockets, tell));
+    if let Some(traces) = traces {
+        traces.stop();
+    }
     // The remaining tasks are waits or connections; neither may delay the exit.
     runtime.shutdown_background();
     match result {
@@ -544,30 +555,6 @@ async fn keep_a_thread() {
 /// A server on demand is reached over its socket, so a used port must not prevent its start.
 fn default_listen(detached: bool) -> SocketAddr {
     if detached && TcpListener::bind(LISTEN).is_err() { SocketAddr::new(LISTEN.ip(), 0) } else { LISTEN }
-}
-
-fn log(form: LogFormat) {
-    let given = std::env::var("PTYD_LOG").ok().filter(|given| !given.is_empty());
-    let asked: Option<Targets> = given.and_then(|given| given.parse().ok());
-    let asked = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
-    let default = asked.default_level().unwrap_or(LevelFilter::ERROR);
-    // The MCP library logs whole requests, including passwords typed at prompts.
-    let filter = asked.with_default(default).with_target("rmcp", LevelFilter::ERROR);
-    if form == LogFormat::Json {
-        let lines = tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(io::stderr);
-        tracing_subscriber::registry().with(filter).with(lines).init();
-        return;
-    }
-    // Errors quote foreign text: the name of a directory or session must not be able to forge log lines.
-    let fields = format::debug_fn(|out, field, value| {
-        let text = format!("{value:?}");
-        match field.name() {
-            "message" => write!(out, "{}", quote::line(&text)),
-            name => write!(out, "{name}={}", quote::line(&text)),
-        }
-    });
-    let lines = tracing_subscriber::fmt::layer().fmt_fields(fields.delimited(" "));
-    tracing_subscriber::registry().with(filter).with(lines.with_writer(io::stderr).with_ansi(false)).init();
 }
 
 fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {

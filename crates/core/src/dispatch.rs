@@ -10,6 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tracing::Instrument;
+
 use crate::action::{
     Action, ActionError, AuditClass, Boxed, Dispatch, Execute, Facts, Input, Outcome, PatternShare, Terminate,
     check_command,
@@ -24,6 +26,7 @@ use crate::lane::{Lane, Lanes};
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
 use crate::sessions::{self, ApprovalClaim, Judged, NewTokens, Services, Target, UnixPeers};
+use crate::traces;
 
 /// Records every action: each primitive before and after it is performed, and each composite after.
 pub(crate) trait Recorder: fmt::Debug + Send + Sync {
@@ -87,7 +90,16 @@ impl Dispatcher {
     }
 
     /// Performs one action for one caller.
-    pub async fn dispatch(&self, principal: &Principal, mut action: Action) -> Result<Outcome, ActionError> {
+    pub async fn dispatch(&self, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
+        let span = traces::action(action.facts().name);
+        let result = self.record_and_perform(principal, action).instrument(span.clone()).await;
+        if let Err(error) = &result {
+            traces::failed(&span, error.code());
+        }
+        result
+    }
+
+    async fn record_and_perform(&self, principal: &Principal, mut action: Action) -> Result<Outcome, ActionError> {
         let facts = action.facts();
         let begun = Instant::now();
         let (audit, lanes) = (&self.services.server_events.audit, &self.services.server_events.lanes);

@@ -38,6 +38,7 @@ pub mod state_dir;
 mod store;
 pub mod syslog_address;
 pub mod token_bounds;
+pub mod traces;
 pub mod unix_socket;
 pub mod unix_stream;
 pub mod web_origin;

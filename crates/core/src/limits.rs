@@ -471,6 +471,10 @@ pub const EVENT_BYTES_MAX: usize = 64 << 10;
 pub const EVENTS_OF_ALL_KEPT: usize = 4_096;
 /// Bytes of commands in them: those of all usual ones, and of sixteen of the longest.
 pub const EVENTS_OF_ALL_TEXT: usize = 16 << 20;
+/// Commands with an open span; those beyond have spans that end when they are handed over.
+pub const COMMAND_SPANS_MAX: usize = 8_192;
+/// Ended commands that may still get a span: those that ended before their callers knew their ids.
+pub const ENDED_COMMANDS_WITHOUT_SPAN_MAX: usize = 256;
 /// Events in one part of an event stream.
 pub const EVENTS_READ_MAX: usize = 256;
 /// Followers of the event log per principal: a program needs one, and every event wakes each follower.

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
@@ -138,3 +139,16 @@ async def test_each_log_line_is_one_json_object_whatever_a_caller_writes(machine
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert lines and all({"timestamp", "level", "target", "message"} <= line.keys() for line in lines), lines
     assert {line["level"] for line in lines} <= {"INFO", "WARN"} and any("slow" in line["message"] for line in lines), lines
+
+
+async def test_a_server_on_demand_begins_a_new_log_file_when_the_old_one_is_full(machine):
+    full = b"an earlier line\n" * (10 * 1024 * 1024 // 16)
+    (machine.state / "server.log").write_bytes(full)
+    async with machine.another_agent("--detach", "0") as machine.agent:
+        await machine.terminal("true")
+        assert (machine.state / "server.log.1").read_bytes() == full
+        assert b"policies are read" in (machine.state / "server.log").read_bytes()
+        # Panics and other programs write to the new file, too.
+        stderr = os.readlink(f"/proc/{machine.server()}/fd/2")
+        assert stderr == str(machine.state / "server.log")
+    await machine.detached()

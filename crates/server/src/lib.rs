@@ -9,6 +9,7 @@ mod page;
 pub mod rest;
 mod secret_page;
 mod serve;
+pub mod traces;
 pub mod ws;
 
 pub use serve::{Listening, Sockets, Stage, serve};

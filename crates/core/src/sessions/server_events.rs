@@ -21,6 +21,7 @@ use crate::metrics::Metrics;
 use crate::mutex::locked;
 use crate::per_principal::PerPrincipal;
 use crate::principal::Principal;
+use crate::traces::CommandSpans;
 
 #[derive(Debug)]
 pub(crate) struct ServerEvents {
@@ -41,6 +42,8 @@ pub(crate) struct ServerEvents {
     pub(crate) memory: Arc<Memory>,
     /// Notified when a session waits for disk space.
     pub(super) stalled: Notify,
+    /// The spans of the commands that run.
+    pub(crate) spans: CommandSpans,
     /// Records actions, and ends of commands.
     pub(crate) audit: Arc<AuditLog>,
 }
@@ -77,6 +80,7 @@ impl Default for ServerEvents {
             lanes: Arc::default(),
             memory: Arc::default(),
             stalled: Notify::new(),
+            spans: CommandSpans::default(),
             audit: Arc::default(),
         }
     }
@@ -98,6 +102,10 @@ impl ServerEvents {
         self.metrics.happened(&what);
         if let ServerEventKind::Completed(command) = &what {
             self.audit.command_ended(&shared.meta.owner, shared.meta.name.as_deref(), command);
+            self.spans.ended(command);
+        }
+        if let ServerEventKind::Terminated(_) = &what {
+            self.spans.session_ended(&shared.id);
         }
         if let ServerEventKind::Returned(driver, end) = &what {
             let session = (&shared.id, shared.meta.owner.as_str(), shared.meta.name.as_deref());

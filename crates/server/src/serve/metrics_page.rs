@@ -5,7 +5,9 @@ use std::time::Instant;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use tracing::Instrument;
 
+use crate::traces;
 use crate::ws::SocketCount;
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::metrics::Metrics;
@@ -45,7 +47,9 @@ pub(super) async fn measure<F: Future<Output = Response>>(
 ) -> Response {
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
     let begun = Instant::now();
-    let response = next(request).await;
+    let span = traces::request(request.method(), &route, request.headers());
+    let response = next(request).instrument(span.clone()).await;
+    traces::answered(&span, response.status());
     let class = format!("{}xx", response.status().as_u16() / 100);
     metrics.answered(route, class, begun.elapsed());
     response

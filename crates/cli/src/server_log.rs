@@ -1,0 +1,80 @@
+//! The server's log: lines on standard error. A server on demand has a file there, and rotates it.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ptyd_core::traces;
+use server::traces::Exporter;
+use terminal::quote;
+use tokio::runtime::Handle;
+use tracing_subscriber::Layer;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::format;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::exit::Failure;
+use crate::serve::{LogFormat, LogOptions};
+
+/// A server on demand begins a new log file when the present one has this size, and keeps one earlier file.
+const LOG_FILE_BYTES: u64 = 10 << 20;
+
+/// Sets up the log, and the export of traces. A server on demand has a log file, and keeps it small.
+pub fn set_up(
+    options: &LogOptions,
+    file: Option<PathBuf>,
+    node: u16,
+    runtime: &Handle,
+) -> Result<Option<Exporter>, Failure> {
+    let given = std::env::var("PTYD_LOG").ok().filter(|given| !given.is_empty());
+    let asked: Option<Targets> = given.and_then(|given| given.parse().ok());
+    let asked = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let default = asked.default_level().unwrap_or(LevelFilter::ERROR);
+    // The MCP library logs whole requests, including passwords typed at prompts.
+    let filter = asked.with_default(default).with_target("rmcp", LevelFilter::ERROR);
+    let filter = filter.with_target(traces::TARGET, LevelFilter::OFF);
+    let exporter = options.otlp_endpoint.as_deref().map(|url| Exporter::to(url, node, runtime.clone())).transpose();
+    let exporter = exporter.map_err(Failure::usage)?;
+    let file = file.map(Mutex::new);
+    let writer = move || {
+        if let Some(file) = &file {
+            // A log that cannot be rotated is still written.
+            let _ = rotate(&file.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        io::stderr()
+    };
+    let subscriber = tracing_subscriber::registry().with(exporter.as_ref().map(Exporter::layer));
+    if options.log_format == LogFormat::Json {
+        let lines = tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(writer);
+        subscriber.with(lines.with_filter(filter)).init();
+        return Ok(exporter);
+    }
+    // Errors quote foreign text: the name of a directory or session must not be able to forge log lines.
+    let fields = format::debug_fn(|out, field, value| {
+        let text = format!("{value:?}");
+        match field.name() {
+            "message" => write!(out, "{}", quote::line(&text)),
+            name => write!(out, "{name}={}", quote::line(&text)),
+        }
+    });
+    let lines = tracing_subscriber::fmt::layer().fmt_fields(fields.delimited(" "));
+    subscriber.with(lines.with_writer(writer).with_ansi(false).with_filter(filter)).init();
+    Ok(exporter)
+}
+
+/// If this log file is standard error and is full, makes it the earlier one, and begins a new one.
+fn rotate(file: &Path) -> io::Result<()> {
+    let (own, named) = (rustix::fs::fstat(rustix::stdio::stderr())?, fs::metadata(file)?);
+    if named.len() < LOG_FILE_BYTES || (own.st_dev, own.st_ino) != (named.dev(), named.ino()) {
+        return Ok(());
+    }
+    let mut earlier = file.as_os_str().to_owned();
+    earlier.push(".1");
+    fs::rename(file, earlier)?;
+    let new = OpenOptions::new().append(true).create(true).mode(0o600).open(file)?;
+    Ok(rustix::stdio::dup2_stderr(&new)?)
+}
