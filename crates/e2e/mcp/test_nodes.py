@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 import signal
 import socket
@@ -12,9 +13,10 @@ import websockets
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from mcp_client import CALL_SECONDS, LOOPBACK, PTYD, Agent, Workspace, free_port
-from proxies import ROUTERS, Caddy, Haproxy, router
-from reachable import NAME, Server, certificate, placed, trusting
+import fleet as machines
+from mcp_client import CALL_SECONDS, IS_FULL, LOOPBACK, PTYD, Agent, Workspace, free_port
+from proxies import PATH, ROUTERS, Caddy, Haproxy, router
+from reachable import NAME, Server, certificate, in_a_network, placed, trusting
 
 NODES = (1, 2, 3)
 # Requests by id: through the balancer, and through a node that forwards.
@@ -314,3 +316,14 @@ async def test_a_node_that_does_not_forward_names_the_node_of_each_id(alone):
         call = called("get_terminal_output", session_id=sessions[1])
         mixed = {"Mcp-Session-Id": talk, "Mcp-Param-Session": sessions[1]}
         assert (await one.post("/mcp", json=call, headers=mixed)).status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["nginx", "haproxy"])
+# promise: node-5
+def test_the_clients_of_the_requirement_use_three_machines_with_one_redis_as_one_service(kind):
+    for program in "redis-server", "ip", kind:
+        _ = shutil.which(program, path=PATH) or pytest.skip(f"not installed: {program}")
+    played = in_a_network(kind, str(REQUESTS if IS_FULL else 150), program=machines.__file__)
+    if "unshare failed" in played.stderr:
+        pytest.skip("the kernel gives this user no network namespace")
+    assert re.fullmatch(r"\d+ requests by id, 0 to a wrong node\n", played.stdout) and played.returncode == 0, played.stderr
