@@ -319,7 +319,7 @@ async def test_a_node_that_does_not_forward_names_the_node_of_each_id(alone):
 
 
 @pytest.mark.parametrize("kind", ["nginx", "haproxy"])
-# promise: node-5
+# promise: node-2, node-5
 def test_the_clients_of_the_requirement_use_three_machines_with_one_redis_as_one_service(kind):
     for program in "redis-server", "ip", kind:
         _ = shutil.which(program, path=PATH) or pytest.skip(f"not installed: {program}")
