@@ -14,7 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 import fleet as machines
-from mcp_client import CALL_SECONDS, IS_FULL, LOOPBACK, PTYD, Agent, Workspace, free_port
+from mcp_client import CALL_SECONDS, IS_FULL, LOOPBACK, PTYD, Agent, Workspace, free_port, stopped
 from proxies import PATH, ROUTERS, Caddy, Haproxy, router
 from reachable import NAME, Server, certificate, in_a_network, placed, trusting
 
@@ -275,6 +275,10 @@ async def test_a_node_forwards_requests_for_another_node(fleet):
         assert (again.status_code, again.json()["code"]) == (421, "other_node"), again.text
         unknown = await http.get(f"/terminals/{sessions[2]}", headers={"Authorization": "Bearer " + "x" * 40})
         assert unknown.status_code == 401
+        # A node that stands still is named, although its kernel accepts connections.
+        with stopped(fleet.servers[3].process.pid):
+            gone = await http.get(f"/terminals/{sessions[3]}", timeout=CALL_SECONDS)
+        assert (gone.status_code, gone.json()["code"], "node 3" in gone.json()["detail"]) == (503, "node_unreachable", True), gone.text
         # A node that ends is named.
         server = fleet.servers[3]
         async with server.machine.another_agent() as server.machine.agent:
