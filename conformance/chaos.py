@@ -227,6 +227,8 @@ class Chaos:
         self.broken: list[str] = []
         self.faults, self.counts = {}, dict.fromkeys(("requests", "errors", "commands", "lines", "views", "sessions"), 0)
         self.longest, self.slowest_spawn, self.directory = 0.0, 0.0, []
+        # Requests without an answer in time, which do not end the run.
+        self.late: list[str] = []
         # The sessions that live, each with the tokens of its commands and their numbers of lines.
         self.live: dict[str, dict[str, int]] = {}
         self.resting = 0
@@ -258,8 +260,9 @@ class Chaos:
         except (OSError, http.client.HTTPException, ValueError) as why:
             # A client that has waited for so long has no answer yet.
             is_well = was_well and node.is_well and node.since < begun
-            if isinstance(why, TimeoutError) and is_well and time.monotonic() - begun > ANSWER:
-                raise Broken(f"{method} {path} at node {number}: no answer within {time.monotonic() - begun:.1f} s") from why
+            if isinstance(why, TimeoutError) and is_well:
+                with self.lock:
+                    self.late.append(f"{method} {path} at node {number}: no answer within {time.monotonic() - begun:.1f} s")
             return 0, {"code": "cut", "detail": repr(why)}
         finally:
             connection.close()
@@ -565,7 +568,7 @@ class Chaos:
             "version": subprocess.run([soak.PTYD, "--version"], capture_output=True, text=True).stdout.strip(), "seed": self.options.seed,
             "minutes": round((time.monotonic() - self.begun) / 60, 2), "faults": dict(sorted(self.faults.items())), **self.counts,
             "clock_steps": self.heeds_clock, "longest_answer_s": round(self.longest, 2), "slowest_true_s": round(self.slowest_spawn, 3),
-            "directory_true_after_s": self.directory, "broken": self.broken,
+            "directory_true_after_s": self.directory, "broken": self.broken + self.late,
         }  # fmt: skip
 
     def finds_clock(self, chance: random.Random) -> bool:

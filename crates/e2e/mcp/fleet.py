@@ -121,16 +121,20 @@ class Fleet:
         if self.proxy is not None:
             self.proxy.end()
         for node, server in self.servers.items():
-            machine = server.machine
-            own = [row["id"] for row in json.loads(machine.ptyd("ls", "--json")) if row["id"].startswith(f"s{node}-")]
-            if own:
-                machine.ptyd("kill", "--force", *own)
+            end_sessions(server.machine, node)
             server.end()
-            await machine.close()
-            machine.remove()
+            await server.machine.close()
+            server.machine.remove()
         if self.redis is not None:
             self.redis.terminate()
             self.redis.wait()
+
+
+def end_sessions(machine: Workspace, node: int) -> None:
+    """Ends the sessions of a node, whose list may have those of all nodes."""
+    own = [row["id"] for row in json.loads(machine.ptyd("ls", "--json")) if row["id"].startswith(f"s{node}-")]
+    if own:
+        machine.ptyd("kill", "--force", *own)
 
 
 class Socket:

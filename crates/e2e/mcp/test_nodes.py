@@ -6,6 +6,9 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -15,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 import fleet as machines
 from mcp_client import CALL_SECONDS, IS_FULL, LOOPBACK, PTYD, Agent, Workspace, free_port, stopped
+from prometheus import needed
 from proxies import PATH, ROUTERS, Caddy, Haproxy, router
 from reachable import NAME, Server, certificate, in_a_network, placed, trusting
 
@@ -60,10 +64,9 @@ class Fleet:
         return f"http://127.0.0.{node}:{self.port}"
 
     async def end(self) -> None:
-        for server in self.servers.values():
+        for node, server in self.servers.items():
             if server.process.poll() is None:
-                async with server.machine.another_agent() as server.machine.agent:
-                    await server.machine.end_sessions()
+                machines.end_sessions(server.machine, node)
                 server.end()
             server.machine.remove()
 
@@ -331,3 +334,62 @@ def test_the_clients_of_the_requirement_use_three_machines_with_one_redis_as_one
     if "unshare failed" in played.stderr:
         pytest.skip("the kernel gives this user no network namespace")
     assert re.fullmatch(r"\d+ requests by id, 0 to a wrong node\n", played.stdout) and played.returncode == 0, played.stderr
+
+
+@contextmanager
+def redis_with_tls(folder: Path, files: tuple[Path, Path]):
+    """A Redis that takes nothing but TLS. Gives its port, and what it answers to a trusting client."""
+    port = free_port()
+    words = ["--port", "0", "--tls-port", port, "--bind", LOOPBACK, "--save", "", "--tls-auth-clients", "no", "--dir", folder]
+    words += ["--tls-cert-file", files[0], "--tls-key-file", files[1], "--tls-ca-cert-file", files[0]]
+    process = subprocess.Popen([needed("redis-server"), *map(str, words)], stdout=subprocess.PIPE)
+
+    def asks(*command: str) -> str:
+        tls = ["redis-cli", "--tls", "--cacert", files[0], "-h", LOOPBACK, "-p", str(port)]
+        return subprocess.run([*tls, *command], check=True, capture_output=True, text=True).stdout
+
+    try:
+        assert any(b"eady to accept connections" in line for line in process.stdout)
+        yield port, asks
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+# promise: node-2
+async def test_redis_with_tls_is_used_if_its_certificate_is_trusted_and_told_nothing_if_not(tmp_path):
+    folders = [tmp_path / name for name in ("right", "authority", "name")]
+    for folder in folders:
+        folder.mkdir()
+    right, authority = (certificate(folder, f"IP:{LOOPBACK}") for folder in folders[:2])
+    name = certificate(folders[2], "DNS:redis.example")
+    told = {}
+    with redis_with_tls(tmp_path, right) as (port, asks), redis_with_tls(tmp_path, name) as (other_port, asks_other):
+        cases = {"one": (1, port, right), "two": (2, port, right), "authority": (3, port, authority), "name": (4, other_port, name)}
+        fleet = Fleet()
+        try:
+            for case, (node, at, trusted) in cases.items():
+                machine = Workspace()
+                machine.env |= {"PTYD_REDIS": f"rediss://{LOOPBACK}:{at}", "SSL_CERT_FILE": str(trusted[0])}
+                server = fleet.servers[node] = Server(machine, "--node", str(node), "--listen", f"{LOOPBACK}:0")
+                machine.url, machine.token = f"http://{LOOPBACK}:{server.port}/mcp", server.own
+                async with machine.http() as http:
+                    made = (await http.post("/terminals", json={"shell": "cat"})).json()["id"]
+                    told[case] = made, (machine.state / "serve.log").read_text()
+
+            async def listed(node):
+                async with fleet.servers[node].machine.http() as http:
+                    found = (await http.get("/terminals")).json()
+                return {row["id"] for row in found["terminals"]}, bool(found.get("degraded"))
+
+            both = {told["one"][0], told["two"][0]}
+            async with asyncio.timeout(CALL_SECONDS):
+                while (await listed(1), await listed(2)) != ((both, False),) * 2:
+                    pass
+            for case, why in ("authority", "invalid peer certificate: (BadSignature|UnknownIssuer)"), ("name", "certificate not valid for name"):
+                assert re.search(f"the directory does not answer.*{why}", told[case][1]), told[case][1]
+                assert await listed(cases[case][0]) == ({told[case][0]}, True)
+            assert asks("SMEMBERS", "ptyd:nodes").split() == ["1", "2"] and asks_other("DBSIZE") == "0\n"
+        finally:
+            await fleet.end()
