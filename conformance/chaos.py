@@ -29,8 +29,6 @@ NODES = (1, 2, 3)
 NAME = "terminals.example.com"
 # A client gets an answer or an error within as many seconds, and every list is right again as many seconds after the last fault.
 ANSWER, HEALED = 10, 30
-# A fault lasts for up to as many seconds.
-LONGEST = 15
 SKIPS_BACK, DAY = 3600, 86400
 REDIS = ("redis-server", "--save", "", "--appendonly", "no", "--protected-mode", "no")
 
@@ -402,7 +400,7 @@ class Chaos:
         while time.monotonic() < until and not self.is_over.is_set():
             kind = first.pop() if first else chance.choice(kinds)
             target = "redis" if kind.startswith("redis") else chance.choice(NODES)
-            lasts, number = chance.uniform(0.3, LONGEST), chance.random()
+            lasts, number = chance.uniform(0.3, self.options.longest), chance.random()
             with self.lock:
                 is_free = target not in self.busy
                 if is_free:
@@ -537,12 +535,19 @@ class Chaos:
                 lane.join()
             # A create whose answer was lost is known to its client once that was repeated.
             self.works.clear()
-            resting = self.options.sessions + 1
-            while self.resting < resting and not self.is_over.wait(0.02):
-                pass
+            self.guarded(self.goes_on)
             self.guarded(self.is_healed)
             self.works.set()
         self.is_over.set()
+
+    def goes_on(self) -> None:
+        """All work comes to its next pause, now that nothing is disturbed."""
+        begun = time.monotonic()
+        while self.resting < self.options.sessions + 1:
+            if time.monotonic() - begun > soak.PATIENCE:
+                raise Broken(f"only {self.resting} of {self.options.sessions + 1} threads go on {soak.PATIENCE} s after healing")
+            if self.is_over.wait(0.02):
+                raise EOFError
 
     def started(self, work, *arguments) -> threading.Thread:
         """A thread with this work."""
@@ -634,6 +639,7 @@ def options_of(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=5, help="the length of the faults")
     parser.add_argument("--round", type=float, default=45, metavar="SECONDS", help="how often everything heals, and the lists are compared")
+    parser.add_argument("--longest", type=float, default=15, metavar="SECONDS", help="the length of the longest fault")
     parser.add_argument("--lanes", type=int, default=2, help="the faults at once")
     parser.add_argument("--sessions", type=int, default=9, help="the sessions with commands")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 31), help="repeats the order of faults and work")
