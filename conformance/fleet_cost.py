@@ -164,7 +164,10 @@ def main() -> int:
         def creates(server: soak.Server, token: str):
             def once() -> list[float]:
                 times = asked(server.listen, "/terminals", token, CREATES, "POST", {"shell": "bash"})
-                subprocess.run([soak.PTYD, "kill", "--all", "--force"], env=server.env, stdout=subprocess.DEVNULL, check=True)
+                rows = json.loads(subprocess.run([soak.PTYD, "ls", "--json"], env=server.env, stdout=subprocess.PIPE, check=True).stdout)
+                own = [row["id"] for row in rows if row["id"][1] == server.env.get("PTYD_NODE", "0")]
+                quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+                subprocess.run([soak.PTYD, "kill", "--force", *own], env=server.env, check=True, **quiet)
                 return times
 
             return once
