@@ -194,7 +194,7 @@ class Fleet:
 
 
 class View:
-    """What a viewer has seen of a session: each line follows the one before it, also over a reconnection."""
+    """The lines of a session that a viewer was sent. Each follows the one before it, also over a reconnection."""
 
     def __init__(self, session: str, ran: dict[str, int]) -> None:
         self.session, self.ran, self.since, self.rest, self.last = session, ran, None, b"", None

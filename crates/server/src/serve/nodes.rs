@@ -162,8 +162,8 @@ async fn connect(address: &str) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Returns once a node answers nothing any more. The answer to a wait may take hours, so only a second request tells whether its node stands
-/// still: a stopped process still accepts connections, and a network that drops packets ends none.
+/// Returns once a node answers nothing any more. The answer to a wait may take hours, so only a second request tells whether its node
+/// stands still (decision 0119): a stopped process still accepts connections, and a network that drops packets ends none.
 async fn silence(address: &str, host: Option<HeaderValue>) -> io::Error {
     loop {
         sleep_until(Instant::now() + NODE_PROBE_EVERY).await;
