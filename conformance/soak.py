@@ -82,6 +82,11 @@ class Server:
         self.process.wait()
         self.process.stdout.close()
 
+    @property
+    def host(self) -> str:
+        """The host that its clients name."""
+        return self.listen
+
     def processes(self) -> dict[int, str]:
         """The processes of this run, with their command lines: its folder is there or in the environment."""
         found = {}
@@ -520,7 +525,7 @@ class Viewer:
         self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
         self.file = self.socket.makefile("rb")
         key = base64.b64encode(os.urandom(16)).decode()
-        head = [f"GET {path} HTTP/1.1", f"Host: {server.listen}", f"Authorization: Bearer {server.token}"]
+        head = [f"GET {path} HTTP/1.1", f"Host: {server.host}", f"Authorization: Bearer {server.token}"]
         head += ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}", "", ""]
         self.socket.sendall("\r\n".join(head).encode())
         self.is_open = b" 101 " in self.file.readline()

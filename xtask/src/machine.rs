@@ -21,7 +21,7 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 40] = [
+const NEEDS: [Need; 41] = [
     Need { probe: Probe::Program("cc"), package: "gcc", why: "it links the programs and compiles the bundled SQLite" },
     Need { probe: Probe::Program("bash"), package: "bash", why: "the tests run real shells" },
     Need { probe: Probe::Program("zsh"), package: "zsh", why: "the tests run real shells, and its script is linted" },
@@ -52,6 +52,11 @@ const NEEDS: [Need; 40] = [
         probe: Probe::Program("redis-server"),
         package: "redis-server",
         why: "the directory of several nodes, on a socket of its own",
+    },
+    Need {
+        probe: Probe::File("/bin/ip"),
+        package: "iproute2",
+        why: "each of several nodes in a network namespace of its own",
     },
     Need { probe: Probe::Program("openssl"), package: "openssl", why: "it makes certificates for tests of TLS" },
     Need {

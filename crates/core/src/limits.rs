@@ -360,6 +360,8 @@ pub const PONG_PATIENCE: Duration = Duration::from_secs(10);
 pub const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 /// How long another node may take to accept a connection, with the look-up of its name; it is on the same network.
 pub const NODE_CONNECT: Duration = Duration::from_secs(3);
+/// While a forwarded request waits for its answer, the other node is asked so often whether it still serves.
+pub const NODE_PROBE_EVERY: Duration = Duration::from_secs(3);
 /// Sockets that wait for a credential in their first message; their clients have shown none yet.
 pub const SOCKETS_WITHOUT_CREDENTIAL_MAX: usize = 64;
 /// How long such a socket waits.

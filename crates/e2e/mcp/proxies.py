@@ -19,9 +19,9 @@ PATH = "/usr/sbin:/usr/bin"
 class Proxy:
     """A proxy of its own. Texts of its configuration, such as addresses, are replaced by those of this machine."""
 
-    def __init__(self, folder: Path, text: str, files: tuple[Path, Path], backends: dict[str, str]):
+    def __init__(self, folder: Path, text: str, files: tuple[Path, Path], backends: dict[str, str], place: tuple[str, int] | None = None):
         folder.mkdir()
-        self.folder, self.port = folder, free_port()
+        self.folder, (self.host, self.port) = folder, place or (LOOPBACK, free_port())
         for here, there in {**self.replaced(files), **backends}.items():
             assert here in text, here
             text = text.replace(here, there)
@@ -37,7 +37,7 @@ class Proxy:
         """Waits until it takes connections."""
         while self.process.poll() is None:
             try:
-                socket.create_connection((LOOPBACK, self.port)).close()
+                socket.create_connection((self.host, self.port)).close()
                 return
             except ConnectionRefusedError:
                 await asyncio.to_thread(self._wait)
@@ -64,7 +64,7 @@ class Nginx(Proxy):
     def replaced(self, files):
         """The certificate, its key and the port."""
         return {
-            "listen 443 ssl": f"listen {LOOPBACK}:{self.port} ssl",
+            "listen 443 ssl": f"listen {self.host}:{self.port} ssl",
             "/etc/ssl/terminals.example.com.pem": str(files[0]),
             "/etc/ssl/terminals.example.com.key": str(files[1]),
         }
@@ -89,7 +89,7 @@ class Haproxy(Proxy):
         """The certificate with its key, and the port."""
         together = self.folder / "tls.pem"
         together.write_text("".join(file.read_text() for file in files))
-        return {"bind :443": f"bind {LOOPBACK}:{self.port}", "/etc/ssl/terminals.example.com.pem": str(together)}
+        return {"bind :443": f"bind {self.host}:{self.port}", "/etc/ssl/terminals.example.com.pem": str(together)}
 
     def whole(self, text):
         """The file as it is."""
@@ -104,7 +104,7 @@ class Caddy(Proxy):
     def replaced(self, files):
         """The certificate, its key and the port."""
         return {
-            "terminals.example.com {": f"https://terminals.example.com:{self.port} {{\n\tbind {LOOPBACK}",
+            "terminals.example.com {": f"https://terminals.example.com:{self.port} {{\n\tbind {self.host}",
             "/etc/ssl/terminals.example.com.pem": str(files[0]),
             "/etc/ssl/terminals.example.com.key": str(files[1]),
         }
@@ -127,7 +127,7 @@ ROUTERS = {
 }
 
 
-def router(name: str, folder: Path, files: tuple[Path, Path], backends: dict[str, str]) -> Proxy:
+def router(name: str, folder: Path, files: tuple[Path, Path], backends: dict[str, str], place: tuple[str, int] | None = None) -> Proxy:
     """A proxy that routes by the id, as its files say."""
     kind, parts = ROUTERS[name]
-    return kind(folder, "\n".join((DEPLOY / part).read_text() for part in parts), files, backends)
+    return kind(folder, "\n".join((DEPLOY / part).read_text() for part in parts), files, backends, place)

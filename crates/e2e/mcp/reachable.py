@@ -95,10 +95,10 @@ def code(answer) -> str | None:
     return json.loads(text)["code"] if status >= 400 else None
 
 
-def in_a_network(*words: str) -> subprocess.CompletedProcess:
-    """Runs this file in a network namespace of its own, as root or, where the kernel lets them, as anybody."""
+def in_a_network(*words: str, program: str = __file__) -> subprocess.CompletedProcess:
+    """Runs a file, such as this one, in a network namespace of its own, as root or, where the kernel lets them, as anybody."""
     unshare = ["unshare", "--net", "--kill-child", "--fork"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
-    return subprocess.run([*unshare, sys.executable, __file__, *words], capture_output=True, text=True, timeout=600)
+    return subprocess.run([*unshare, sys.executable, program, *words], capture_output=True, text=True, timeout=600)
 
 
 OURS, OTHER = "10.77.0.1", "10.77.0.2"

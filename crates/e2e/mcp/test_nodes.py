@@ -2,9 +2,13 @@
 
 import asyncio
 import json
+import re
 import shutil
 import signal
 import socket
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -12,9 +16,11 @@ import websockets
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from mcp_client import CALL_SECONDS, LOOPBACK, PTYD, Agent, Workspace, free_port
-from proxies import ROUTERS, Caddy, Haproxy, router
-from reachable import NAME, Server, certificate, placed, trusting
+import fleet as machines
+from mcp_client import CALL_SECONDS, IS_FULL, LOOPBACK, PTYD, Agent, Workspace, free_port, stopped
+from prometheus import needed
+from proxies import PATH, ROUTERS, Caddy, Haproxy, router
+from reachable import NAME, Server, certificate, in_a_network, placed, trusting
 
 NODES = (1, 2, 3)
 # Requests by id: through the balancer, and through a node that forwards.
@@ -58,10 +64,9 @@ class Fleet:
         return f"http://127.0.0.{node}:{self.port}"
 
     async def end(self) -> None:
-        for server in self.servers.values():
+        for node, server in self.servers.items():
             if server.process.poll() is None:
-                async with server.machine.another_agent() as server.machine.agent:
-                    await server.machine.end_sessions()
+                machines.end_sessions(server.machine, node)
                 server.end()
             server.machine.remove()
 
@@ -273,6 +278,10 @@ async def test_a_node_forwards_requests_for_another_node(fleet):
         assert (again.status_code, again.json()["code"]) == (421, "other_node"), again.text
         unknown = await http.get(f"/terminals/{sessions[2]}", headers={"Authorization": "Bearer " + "x" * 40})
         assert unknown.status_code == 401
+        # A node that stands still is named, although its kernel accepts connections.
+        with stopped(fleet.servers[3].process.pid):
+            gone = await http.get(f"/terminals/{sessions[3]}", timeout=CALL_SECONDS)
+        assert (gone.status_code, gone.json()["code"], "node 3" in gone.json()["detail"]) == (503, "node_unreachable", True), gone.text
         # A node that ends is named.
         server = fleet.servers[3]
         async with server.machine.another_agent() as server.machine.agent:
@@ -314,3 +323,73 @@ async def test_a_node_that_does_not_forward_names_the_node_of_each_id(alone):
         call = called("get_terminal_output", session_id=sessions[1])
         mixed = {"Mcp-Session-Id": talk, "Mcp-Param-Session": sessions[1]}
         assert (await one.post("/mcp", json=call, headers=mixed)).status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["nginx", "haproxy"])
+# promise: node-2, node-5
+def test_the_clients_of_the_requirement_use_three_machines_with_one_redis_as_one_service(kind):
+    for program in "redis-server", "ip", kind:
+        _ = shutil.which(program, path=PATH) or pytest.skip(f"not installed: {program}")
+    played = in_a_network(kind, str(REQUESTS if IS_FULL else 150), program=machines.__file__)
+    if "unshare failed" in played.stderr:
+        pytest.skip("the kernel gives this user no network namespace")
+    assert re.fullmatch(r"\d+ requests by id, 0 to a wrong node\n", played.stdout) and played.returncode == 0, played.stderr
+
+
+@contextmanager
+def redis_with_tls(folder: Path, files: tuple[Path, Path]):
+    """A Redis that takes nothing but TLS. Gives its port, and what it answers to a trusting client."""
+    port = free_port()
+    words = ["--port", "0", "--tls-port", port, "--bind", LOOPBACK, "--save", "", "--tls-auth-clients", "no", "--dir", folder]
+    words += ["--tls-cert-file", files[0], "--tls-key-file", files[1], "--tls-ca-cert-file", files[0]]
+    process = subprocess.Popen([needed("redis-server"), *map(str, words)], stdout=subprocess.PIPE)
+
+    def asks(*command: str) -> str:
+        tls = ["redis-cli", "--tls", "--cacert", files[0], "-h", LOOPBACK, "-p", str(port)]
+        return subprocess.run([*tls, *command], check=True, capture_output=True, text=True).stdout
+
+    try:
+        assert any(b"eady to accept connections" in line for line in process.stdout)
+        yield port, asks
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+# promise: node-2
+async def test_redis_with_tls_is_used_if_its_certificate_is_trusted_and_told_nothing_if_not(tmp_path):
+    folders = [tmp_path / name for name in ("right", "authority", "name")]
+    for folder in folders:
+        folder.mkdir()
+    right, authority = (certificate(folder, f"IP:{LOOPBACK}") for folder in folders[:2])
+    name = certificate(folders[2], "DNS:redis.example")
+    told = {}
+    with redis_with_tls(tmp_path, right) as (port, asks), redis_with_tls(tmp_path, name) as (other_port, asks_other):
+        cases = {"one": (1, port, right), "two": (2, port, right), "authority": (3, port, authority), "name": (4, other_port, name)}
+        fleet = Fleet()
+        try:
+            for case, (node, at, trusted) in cases.items():
+                machine = Workspace()
+                machine.env |= {"PTYD_REDIS": f"rediss://{LOOPBACK}:{at}", "SSL_CERT_FILE": str(trusted[0])}
+                server = fleet.servers[node] = Server(machine, "--node", str(node), "--listen", f"{LOOPBACK}:0")
+                machine.url, machine.token = f"http://{LOOPBACK}:{server.port}/mcp", server.own
+                async with machine.http() as http:
+                    made = (await http.post("/terminals", json={"shell": "cat"})).json()["id"]
+                    told[case] = made, (machine.state / "serve.log").read_text()
+
+            async def listed(node):
+                async with fleet.servers[node].machine.http() as http:
+                    found = (await http.get("/terminals")).json()
+                return {row["id"] for row in found["terminals"]}, bool(found.get("degraded"))
+
+            both = {told["one"][0], told["two"][0]}
+            async with asyncio.timeout(CALL_SECONDS):
+                while (await listed(1), await listed(2)) != ((both, False),) * 2:
+                    pass
+            for case, why in ("authority", "invalid peer certificate: (BadSignature|UnknownIssuer)"), ("name", "certificate not valid for name"):
+                assert re.search(f"the directory does not answer.*{why}", told[case][1]), told[case][1]
+                assert await listed(cases[case][0]) == ({told[case][0]}, True)
+            assert asks("SMEMBERS", "ptyd:nodes").split() == ["1", "2"] and asks_other("DBSIZE") == "0\n"
+        finally:
+            await fleet.end()

@@ -15,9 +15,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp_client import BOTH, CALL_SECONDS, IS_FULL, Lines, hello, watched
+from mcp_client import BOTH, CALL_SECONDS, IS_FULL, Lines, hello, stopped, watched
 
 CANCELS = 200
+# Without its turn, about one in six would be made twice.
+CREATES = 24
 KILLS = 1_000 if IS_FULL else 8
 VERSION = "2025-06-18"
 
@@ -325,3 +327,27 @@ async def test_the_end_of_a_command_is_reported_although_its_client_was_killed(m
             assert after.startswith("opened\n1\n2\n3\nnext\n[") and '" has ended: exit 3' in after, after
             assert "has ended" not in await client.call("terminal", command="true")
         await machine.end_sessions()
+
+
+# promise: once-1
+async def test_a_create_whose_client_has_gone_and_its_repetition_make_one_session(served):
+    host, body = urlsplit(served.url).netloc, json.dumps({"shell": "cat"})
+    made = set()
+    async with served.http() as http:
+        for number in range(CREATES):
+            head = f"POST /terminals HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {served.token}\r\nIdempotency-Key: create-{number}\r\n"
+            request = f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+            # The server finds both requests, and the end of the first one's client, when it goes on.
+            with stopped(served.process.pid):
+                _, gone = await asyncio.open_connection(*host.split(":"))
+                gone.write(request)
+                await gone.drain()
+                gone.close()
+                await gone.wait_closed()
+                key = {"Content-Type": "application/json", "Idempotency-Key": f"create-{number}"}
+                again = asyncio.create_task(http.post("/terminals", content=body, headers=key))
+                await asyncio.wait([again], timeout=0.01)
+            made.add((await again).json()["id"])
+        # A session of the first request would be here by the time when a later one is.
+        listed = {row["id"] for row in (await http.get("/terminals?limit=500")).json()["terminals"]}
+    assert listed == made and len(made) == CREATES

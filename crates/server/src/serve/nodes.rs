@@ -15,13 +15,13 @@ use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::http::problem::ProblemResponse;
 use crate::rest::DOCS;
 use ptyd_core::config::{NODE_IN_URL, NetworkConfig};
 use ptyd_core::ids::node_of;
-use ptyd_core::limits::NODE_CONNECT;
+use ptyd_core::limits::{NODE_CONNECT, NODE_PROBE_EVERY};
 
 /// The headers in which clients of MCP repeat an id, the most specific first: of the terminal, of the task, of the
 /// conversation.
@@ -102,8 +102,12 @@ impl Nodes {
             ProblemResponse::new(ErrorCode::NodeUnreachable, help)
         };
         let address = peers.replace(NODE_IN_URL, &node.to_string());
+        let host = request.headers().get(header::HOST).cloned();
         let stream = connect(&address).await.map_err(|error| lost(&error))?;
-        self.forward(stream, request).await.map_err(|error| lost(&error))
+        tokio::select! {
+            answer = self.forward(stream, request) => answer.map_err(|error| lost(&error)),
+            why = silence(&address, host) => Err(lost(&why)),
+        }
     }
 
     /// One connection for each request: what its client closes, the other node sees closed.
@@ -156,6 +160,34 @@ async fn connect(address: &str) -> io::Result<TcpStream> {
     let stream = timeout(NODE_CONNECT, TcpStream::connect(address)).await.map_err(late)??;
     stream.set_nodelay(true)?;
     Ok(stream)
+}
+
+/// Returns once a node answers nothing any more. The answer to a wait may take hours, so only a second request tells whether its node
+/// stands still (decision 0119): a stopped process still accepts connections, and a network that drops packets ends none.
+async fn silence(address: &str, host: Option<HeaderValue>) -> io::Error {
+    loop {
+        sleep_until(Instant::now() + NODE_PROBE_EVERY).await;
+        match timeout(NODE_CONNECT, is_live(address, host.as_ref())).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return error,
+            Err(_) => {
+                let why = format!("it has answered nothing for {} s", NODE_CONNECT.as_secs());
+                return io::Error::new(io::ErrorKind::TimedOut, why);
+            }
+        }
+    }
+}
+
+/// Whether a node answers a small request. Any status tells that its server runs.
+async fn is_live(address: &str, host: Option<&HeaderValue>) -> io::Result<()> {
+    let stream = connect(address).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    tokio::spawn(connection);
+    let mut request = Request::new(Body::empty());
+    *request.uri_mut() = Uri::from_static("/livez");
+    request.headers_mut().extend(host.map(|host| (header::HOST, host.clone())));
+    sender.send_request(request).await.map_err(io::Error::other)?;
+    Ok(())
 }
 
 /// Carries the bytes of a socket in both directions until both ends have closed it.

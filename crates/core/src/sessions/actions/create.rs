@@ -49,8 +49,13 @@ pub(in crate::sessions) async fn create(
     let id = SessionId::random(services.settings.node);
     let owner = owner(principal, request)?;
     let new = new_session(&id, principal, request, StartFiles::User);
-    let handle = launch(services, &admission, &id, owner, new).await?;
-    drop(turn);
+    let (of_task, admitted) = (Arc::clone(services), admission.clone());
+    // If the caller goes away meanwhile, the session still starts. A repetition has its turn only then, because it finds no session before.
+    let launched = tokio::spawn(async move {
+        let _turn = turn;
+        launch(&of_task, &admitted, &id, owner, new).await
+    });
+    let handle = launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))?;
     created(services, principal, &handle).await
 }
 
