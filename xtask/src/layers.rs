@@ -61,14 +61,14 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
             &["approval_wait", "delivery", "lane", "memory", "token_bounds"],
             &["principal"],
             &["action"],
-            &["agent_defaults", "config", "host", "metrics", "profile", "serve_error"],
+            &["agent_defaults", "config", "host", "metrics", "profile", "serve_error", "traces"],
             &["config_file", "state_dir"],
             &["audit", "credentials", "instance_lock", "policy_file", "shell", "unix_socket"],
             &["composites", "sessions"],
             &["dispatch"],
         ],
     ),
-    ("server", &[&["http"], &["secret_page"], &["page"], &["mcp", "rest", "ws"], &["serve"]]),
+    ("server", &[&["http", "traces"], &["secret_page"], &["page"], &["mcp", "rest", "ws"], &["serve"]]),
 ];
 
 /// The protocols of the server, and its page for people: they parse and render.

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
-use crate::serve::{LISTEN, LogOptions, ServeOptions};
+use crate::serve::{LISTEN, ServeOptions};
+use crate::server_log::LogOptions;
 use crate::sessions::table;
 use crate::{print, shell_prefix, usage_error};
 

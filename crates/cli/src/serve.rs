@@ -20,7 +20,8 @@ use server::{Listening, Sockets, Stage};
 use crate::daemon;
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
-use crate::{policy, print, server_log, units};
+use crate::server_log::{self, LOGS, LogOptions};
+use crate::{policy, print, units};
 
 /// The default address.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
@@ -48,37 +49,10 @@ const THREAD_STAYS: Duration = Duration::from_secs(20);
 const HTTP: &str = "HTTP";
 const MCP: &str = "MCP";
 const SESSIONS: &str = "Sessions";
-const LOGS: &str = "Logs";
 
 const AFTER_HELP: &str = "TIME is a number of seconds, or a number with a unit: 250ms, 90s, 30m, 2h, 7d, 1w. SIZE is a \
  number of bytes, or a number with a unit: 256MiB, 10GB.\nThe table [server] of the configuration file can set each option under its name with underscores, except \
     those of \"Server\". An option takes precedence over its variable, and both take precedence over the file.";
-
-/// The form of the log's lines.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// A line for people.
-    #[default]
-    Text,
-    /// A JSON object.
-    Json,
-}
-
-/// The options of the log.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = LOGS)]
-pub struct LogOptions {
-    /// Log a call that takes longer than this, unless its caller asked to wait; at most 86400 seconds [default: 2]
-    #[arg(long, env = "PTYD_SLOW_CALL", value_name = "TIME", value_parser = slow_call)]
-    slow_call: Option<Duration>,
-    /// Log lines for people, or one JSON object in each line
-    #[arg(long, env = "PTYD_LOG_FORMAT", value_name = "FORMAT", value_enum, default_value_t)]
-    pub log_format: LogFormat,
-    /// Send traces to the OpenTelemetry collector at this URL, by OTLP over HTTP: http://HOST:PORT [default: none]
-    #[arg(long, env = "PTYD_OTLP_ENDPOINT", value_name = "URL", value_parser = otlp_endpoint)]
-    pub otlp_endpoint: Option<String>,
-}
 
 /// The options of `serve`.
 #[derive(Debug, Args)]
@@ -303,30 +277,11 @@ impl AuditOptions {
 }
 
 fn soft_timeout(text: &str) -> Result<Duration, String> {
-    seconds(text, ptyd_core::limits::SOFT_TIMEOUT_MIN, ptyd_core::limits::TIMEOUT_MAX)
-}
-
-/// The address of a collector. One on another machine is reached by a collector on this one, which has TLS and retries.
-fn otlp_endpoint(text: &str) -> Result<String, String> {
-    let _: WebOrigin = text.trim_end_matches('/').parse()?;
-    if !text.starts_with("http://") {
-        return Err("must be like http://127.0.0.1:4318; for TLS, run a collector on this machine".to_owned());
-    }
-    Ok(text.trim_end_matches('/').to_owned())
-}
-
-fn slow_call(text: &str) -> Result<Duration, String> {
-    seconds(text, Duration::ZERO, ptyd_core::limits::TIMEOUT_MAX)
+    units::seconds(text, ptyd_core::limits::SOFT_TIMEOUT_MIN, ptyd_core::limits::TIMEOUT_MAX)
 }
 
 fn lifetime(text: &str) -> Result<Duration, String> {
-    seconds(text, ptyd_core::limits::LIFETIME_MIN, ptyd_core::limits::LIFETIME_MAX)
-}
-
-fn seconds(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
-    let time = units::time(text)?;
-    let wrong = || format!("must be from {} to {} seconds", least.as_secs_f64(), most.as_secs_f64());
-    Some(time).filter(|time| (least..=most).contains(time)).ok_or_else(wrong)
+    units::seconds(text, ptyd_core::limits::LIFETIME_MIN, ptyd_core::limits::LIFETIME_MAX)
 }
 
 /// The smallest useful journal.
@@ -356,7 +311,7 @@ fn bytes(text: &str, least: u64) -> Result<u64, String> {
 }
 
 fn audit_keep(text: &str) -> Result<Duration, String> {
-    seconds(text, Duration::ZERO, ptyd_core::limits::AUDIT_KEEP_MAX)
+    units::seconds(text, Duration::ZERO, ptyd_core::limits::AUDIT_KEEP_MAX)
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

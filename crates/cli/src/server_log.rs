@@ -5,8 +5,11 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use clap::Args;
 use ptyd_core::traces;
+use ptyd_core::web_origin::WebOrigin;
 use server::traces::Exporter;
 use terminal::quote;
 use tokio::runtime::Handle;
@@ -18,10 +21,51 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::exit::Failure;
-use crate::serve::{LogFormat, LogOptions};
+use crate::units;
 
 /// A server on demand begins a new log file when the present one has this size, and keeps one earlier file.
 const LOG_FILE_BYTES: u64 = 10 << 20;
+
+pub const LOGS: &str = "Logs";
+
+/// The form of the log's lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// A line for people.
+    #[default]
+    Text,
+    /// A JSON object.
+    Json,
+}
+
+/// The options of the log.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = LOGS)]
+pub struct LogOptions {
+    /// Log a call that takes longer than this, unless its caller asked to wait; at most 86400 seconds [default: 2]
+    #[arg(long, env = "PTYD_SLOW_CALL", value_name = "TIME", value_parser = slow_call)]
+    pub slow_call: Option<Duration>,
+    /// Log lines for people, or one JSON object in each line
+    #[arg(long, env = "PTYD_LOG_FORMAT", value_name = "FORMAT", value_enum, default_value_t)]
+    pub log_format: LogFormat,
+    /// Send traces to the OpenTelemetry collector at this URL, by OTLP over HTTP: http://HOST:PORT [default: none]
+    #[arg(long, env = "PTYD_OTLP_ENDPOINT", value_name = "URL", value_parser = otlp_endpoint)]
+    pub otlp_endpoint: Option<String>,
+}
+
+/// The address of a collector. One on another machine is reached by a collector on this one, which has TLS and retries.
+fn otlp_endpoint(text: &str) -> Result<String, String> {
+    let _: WebOrigin = text.trim_end_matches('/').parse()?;
+    if !text.starts_with("http://") {
+        return Err("must be like http://127.0.0.1:4318; for TLS, run a collector on this machine".to_owned());
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+fn slow_call(text: &str) -> Result<Duration, String> {
+    units::seconds(text, Duration::ZERO, ptyd_core::limits::TIMEOUT_MAX)
+}
 
 /// Sets up the log, and the export of traces. A server on demand has a log file, and keeps it small.
 pub fn set_up(

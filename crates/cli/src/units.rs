@@ -17,6 +17,13 @@ const SIZES: [(&str, f64); 9] = [
     ("TB", 1e12),
 ];
 
+/// A time between two bounds.
+pub fn seconds(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
+    let time = time(text)?;
+    let wrong = || format!("must be from {} to {} seconds", least.as_secs_f64(), most.as_secs_f64());
+    Some(time).filter(|time| (least..=most).contains(time)).ok_or_else(wrong)
+}
+
 /// A time.
 pub fn time(text: &str) -> Result<Duration, String> {
     let seconds =

@@ -135,8 +135,8 @@ async def test_a_command_is_a_span_below_its_request_and_continues_the_callers_t
     assert SECRET.encode() not in b"".join(collector.bodies)
 
 
-# promise: trace-1
 @pytest.mark.parametrize("door", ["stdio", "http"])
+# promise: trace-1
 async def test_a_tool_call_continues_the_trace_that_its_metadata_names(machine, collector, door):
     async with traced(machine, collector.server_port):
         async with machine.another_agent() if door == "stdio" else machine.agent_over_http() as agent:

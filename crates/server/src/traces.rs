@@ -20,7 +20,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use ptyd_core::traces::{TARGET, failed};
-use rmcp::model::{CallToolResponse, ErrorData, RequestMetaObject};
+use rmcp::model::{CallToolResponse, RequestMetaObject};
 use tokio::runtime::Handle;
 use tracing::field::Empty;
 use tracing::{Span, Subscriber};
@@ -80,13 +80,8 @@ pub(crate) fn tool_call(tool: &str, meta: &RequestMetaObject, http: Option<&Part
 }
 
 /// Records the answer to a call.
-pub(crate) fn called(span: &Span, result: &Result<CallToolResponse, ErrorData>) {
-    let is_refused = match result {
-        Ok(CallToolResponse::Complete(result)) => result.is_error == Some(true),
-        Ok(_) => false,
-        Err(_) => true,
-    };
-    if is_refused {
+pub(crate) fn called(span: &Span, answer: &CallToolResponse) {
+    if matches!(answer, CallToolResponse::Complete(result) if result.is_error == Some(true)) {
         failed(span, "tool_error");
     }
 }

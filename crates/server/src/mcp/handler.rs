@@ -24,7 +24,6 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tracing::Instrument;
 
 use super::approval_tasks;
 use super::caller::Caller;
@@ -40,7 +39,6 @@ use super::subscriptions::{self, Subscriber, Subscriptions};
 use super::tasks;
 use super::tool_definitions::{self, Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError, refused};
 use super::url_elicitation;
-use crate::traces;
 use ptyd_core::action::{ActionError, ClientContext, PersonReply, TaskSupport};
 use ptyd_core::approval_wait::ApprovalWait;
 use ptyd_core::limits::{APPROVAL_LIFETIME, EXECUTE_TIMEOUT, TIMEOUT_MAX};
@@ -115,30 +113,6 @@ impl Handler {
         // Over HTTP one handler serves all connections of a principal.
         let origin = parts.and_then(|parts| Some(parts.extensions.get::<Principal>()?.origin.clone()));
         self.caller.with_structured_answers(parts.is_some_and(asks)).with_origin(origin)
-    }
-
-    async fn call_known_tool(
-        &self,
-        tool: &'static Tool,
-        mut request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(arguments) = &mut request.arguments
-            && let Cow::Owned(meant) = tool_definitions::meant(&tool.schema, arguments)
-        {
-            *arguments = meant;
-        }
-        let caller = self.caller(&context).with_delivery(deliveries::of(&context.extensions));
-        let approval = request.arguments.as_ref().and_then(|arguments| Self::approval_wait(tool, arguments));
-        let Some(approval) = approval else {
-            let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
-            let (arguments, support) = (request.arguments.unwrap_or_default(), tasks::support(&context));
-            let answer = self.answer(&caller, tool, arguments, &context.id, number, support);
-            return progress::while_waiting(&context, None, answer).await;
-        };
-        let caller = caller.with_approval_wait(Some(approval.clone()));
-        let answer = self.answer_or_task(caller, (tool, request), approval.clone(), &context);
-        progress::while_waiting(&context, Some(&approval), answer).await
     }
 
     async fn answer(
@@ -425,7 +399,7 @@ impl ServerHandler for Handler {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = TOOLS.iter().find(|t| t.name == request.name && self.caller.offers(t.name)) else {
@@ -435,10 +409,22 @@ impl ServerHandler for Handler {
                 None,
             ));
         };
-        let span = traces::tool_call(tool.name, &context.meta, context.extensions.get::<Parts>());
-        let result = self.call_known_tool(tool, request, context).instrument(span.clone()).await;
-        traces::called(&span, &result);
-        result
+        if let Some(arguments) = &mut request.arguments
+            && let Cow::Owned(meant) = tool_definitions::meant(&tool.schema, arguments)
+        {
+            *arguments = meant;
+        }
+        let caller = self.caller(&context).with_delivery(deliveries::of(&context.extensions));
+        let approval = request.arguments.as_ref().and_then(|arguments| Self::approval_wait(tool, arguments));
+        let Some(approval) = approval else {
+            let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
+            let (arguments, support) = (request.arguments.unwrap_or_default(), tasks::support(&context));
+            let answer = self.answer(&caller, tool, arguments, &context.id, number, support);
+            return progress::while_waiting(&context, tool.name, None, answer).await;
+        };
+        let caller = caller.with_approval_wait(Some(approval.clone()));
+        let answer = self.answer_or_task(caller, (tool, request), approval.clone(), &context);
+        progress::while_waiting(&context, tool.name, Some(&approval), answer).await
     }
 
     /// rmcp treats a request with wrong parameters as one with an unknown method.

@@ -5,21 +5,26 @@
 
 use std::time::{Duration, Instant};
 
-use rmcp::model::{ErrorData, ProgressNotificationParam};
+use axum::http::request::Parts;
+use rmcp::model::{CallToolResponse, ErrorData, ProgressNotificationParam};
 use rmcp::service::{RequestContext, RoleServer};
+use tracing::Instrument;
 
 use super::text::seconds;
+use crate::traces;
 use ptyd_core::approval_wait::ApprovalWait;
 
 /// Rare enough to cost nothing, and often enough for every client's idle timeout.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Performs the work; a cancelled request drops it, which ends the wait and never the program.
-pub(super) async fn while_waiting<T>(
+pub(super) async fn while_waiting(
     context: &RequestContext<RoleServer>,
+    tool: &str,
     approval: Option<&ApprovalWait>,
-    work: impl Future<Output = T>,
-) -> Result<T, ErrorData> {
+    work: impl Future<Output = CallToolResponse>,
+) -> Result<CallToolResponse, ErrorData> {
+    let span = traces::tool_call(tool, &context.meta, context.extensions.get::<Parts>());
     let begun = Instant::now();
     let token = context.meta.get_progress_token();
     let tell = async |progress: f64, message: String| {
@@ -30,7 +35,7 @@ pub(super) async fn while_waiting<T>(
         }
     };
     tell(0.0, "started".to_owned()).await;
-    let mut work = std::pin::pin!(work);
+    let mut work = std::pin::pin!(work.instrument(span.clone()));
     let mut approval_begins = std::pin::pin!(async {
         match approval {
             Some(approval) => approval.begins().await,
@@ -41,7 +46,10 @@ pub(super) async fn while_waiting<T>(
     loop {
         tokio::select! {
             biased;
-            done = &mut work => return Ok(done),
+            done = &mut work => {
+                traces::called(&span, &done);
+                return Ok(done);
+            }
             // rmcp sends nothing for a cancelled request, so this text is never sent.
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
             id = &mut approval_begins, if !is_told => {
