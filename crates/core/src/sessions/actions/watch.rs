@@ -1,15 +1,18 @@
 //! Actions of viewers: a cursor in a session's output, typed keys, a ticket for a browser.
 
+use std::sync::Arc;
+
 use super::report::with_key;
 use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, SessionStatus, TicketView, Watching};
 use crate::ids::SessionId;
 use crate::limits;
-use crate::principal::{Grant, Principal, TicketTarget};
+use crate::principal::{Door, Grant, Principal, TicketTarget};
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::services::Services;
 use crate::sessions::session::{NewInput, Request};
 use crate::sessions::target::Target;
 use crate::sessions::viewer_cursor::ViewerCursor;
+use crate::sessions::viewers::ViewerPlace;
 
 /// A viewer cursor, in a live session or in the records of an ended one.
 pub(in crate::sessions) async fn watch(
@@ -20,7 +23,10 @@ pub(in crate::sessions) async fn watch(
 ) -> Result<Outcome, ActionError> {
     let (session, end, feed) = match services.sessions.find(principal, id).await? {
         SessionRef::Live(handle) => {
-            let place = handle.permits.viewer()?;
+            let permit = handle.permits.viewer()?;
+            // A tool that follows its own session is no viewer.
+            let name = (principal.origin.door != Door::Mcp).then_some(principal.name.as_str());
+            let place = ViewerPlace::new(Arc::clone(&handle.shared), name, permit);
             // The actor answers once the replay of earlier output is complete.
             let mut snapshot = handle.ask(Request::Look).await?;
             let feed = ViewerCursor::live(handle.clone(), since, place);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::container;
 use super::launcher::Launcher;
-use super::start::{NewSession, launch};
+use super::start::{NewOwner, NewSession, launch};
 use crate::action::ActionError;
 use crate::host::TAG;
 use crate::ids::SessionId;
@@ -14,6 +14,7 @@ use crate::sessions::backends::Backends;
 use crate::sessions::drain::Admission;
 use crate::sessions::ended::session::EndedSession;
 use crate::sessions::handle::Handle;
+use crate::sessions::names::WantedName;
 use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
 use crate::sessions::session_metadata::{CreationMetadata, SessionMetadata};
@@ -64,7 +65,11 @@ fn prepare_again(
     let mut meta = SessionMetadata {
         created_us: micros(sys::time::wall()),
         key: None,
-        creation: CreationMetadata { boot_us: sys::time::since_boot_us(), asked: None },
+        creation: CreationMetadata {
+            boot_us: sys::time::since_boot_us(),
+            asked: None,
+            client_name: old.meta.creation.client_name.clone(),
+        },
         ..old.meta.clone()
     };
     let first = meta.default.first_cwd.take().unwrap_or_else(|| spec.cwd.clone());
@@ -94,12 +99,18 @@ pub(in crate::sessions) async fn launch_again(
     let owner = &old.shared.meta.owner;
     if let Some(cwd) = kept_directory(&services.backends, old) {
         let again = again(id, &old.shared, Some(cwd));
-        if let Ok(handle) = launch(services, admission, id, owner.clone(), again).await {
+        if let Ok(handle) = launch(services, admission, id, again_named(owner, &old.shared), again).await {
             return Ok(handle);
         }
     }
     let id = SessionId::random(services.settings.node);
-    launch(services, admission, &id, owner.clone(), again(&id, &old.shared, None)).await
+    launch(services, admission, &id, again_named(owner, &old.shared), again(&id, &old.shared, None)).await
+}
+
+/// The same owner and name as before; another session may have the name by now.
+pub(in crate::sessions) fn again_named(owner: &str, old: &Shared) -> NewOwner {
+    let name = old.meta.name.get().map_or(WantedName::Nothing, WantedName::Like);
+    NewOwner { owner: owner.to_owned(), name }
 }
 
 /// The directory of a shell that ended by itself. A confined session keeps a directory only if it could change it, because
