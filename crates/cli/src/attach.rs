@@ -88,7 +88,7 @@ async fn chosen(client: &Client) -> Result<TerminalSession, Failure> {
         return sessions::find_or_only(client, None).await;
     }
     for (number, session) in all.iter().enumerate() {
-        let runs = sessions::wire_name(&session.foreground);
+        let runs = sessions::state(session.foreground);
         print::note(format_args!("{:>3}  {}  {runs}  {}", number + 1, called(session), session.cwd));
     }
     print::lines("Attach to (number or name): ");

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
 use crate::serve::{LISTEN, LogFormat, ServeOptions};
-use crate::sessions::table;
+use crate::table::table;
 use crate::{print, shell_prefix, usage_error};
 
 /// The options of `config`.

@@ -11,7 +11,8 @@ use terminal::quote;
 
 use crate::exit::Failure;
 use crate::print;
-use crate::sessions::{self, age, table, wire_name};
+use crate::sessions::{self, age, wire_name};
+use crate::table::table;
 
 /// The options of `history`.
 #[derive(Debug, Args)]

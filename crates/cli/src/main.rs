@@ -25,6 +25,7 @@ mod input;
 mod kill;
 mod login;
 mod logs;
+mod ls;
 mod open;
 mod paths;
 mod piped_stdin;
@@ -45,6 +46,7 @@ mod shim;
 mod skill;
 mod status;
 mod stop;
+mod table;
 mod token;
 mod tty;
 mod units;
@@ -85,7 +87,7 @@ enum Command {
     Mcp(shim::Options),
     /// List sessions
     #[command(visible_aliases = ["ps", "list"])]
-    Ls(sessions::LsOptions),
+    Ls(ls::LsOptions),
     /// Start a session and print its id
     #[command(alias = "new-session")]
     New(sessions::NewOptions),
@@ -133,6 +135,8 @@ enum Command {
     Top(status::TopOptions),
     /// Print everything that the server knows about a session, as JSON
     Inspect(sessions::InspectOptions),
+    /// Give a session another name
+    Rename(sessions::RenameOptions),
     /// Change the size of a session's terminal
     Resize(sessions::ResizeOptions),
     /// End sessions
@@ -251,9 +255,14 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Serve(options) => serve::serve(&cli.paths, paths, &options),
         Command::Mcp(options) => Ok(shim::run(&options, &paths)),
-        Command::Ls(options) => run_requests(sessions::ls(&client()?, &options)),
+        Command::Ls(options) => run_requests(ls::ls(&client()?, &options)),
         Command::New(options) => run_requests(sessions::new(&daemon::client(&paths)?, &options)),
-        Command::Run(options) => run_requests(run::run(&daemon::client(&paths)?, &paths, &options)),
+        Command::Run(options) => {
+            let its = daemon::client(&paths)?;
+            // Without --detach, its session ends with it.
+            let its = if options.stays() { its } else { its.calling_itself("ptyd-run") };
+            run_requests(run::run(&its, &paths, &options))
+        }
         Command::Exec(options) => run_requests(run::run(&client()?, &paths, &options.into_run())),
         Command::ShellPrefix(options) => run_requests(shell_prefix::shell_prefix(&paths, &options)),
         Command::Record(options) => run_requests(record::record(&paths, options)),
@@ -268,6 +277,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Status(options) => run_requests(status::status(&client()?, &paths, &options)),
         Command::Top(options) => run_requests(status::top(&client()?, &options)),
         Command::Inspect(options) => run_requests(sessions::inspect(&client()?, &options)),
+        Command::Rename(options) => run_requests(sessions::rename(&client()?, &options)),
         Command::Resize(options) => run_requests(sessions::resize(&client()?, &options)),
         Command::Logs(options) => run_requests(logs::logs(&client()?, &options)),
         Command::Search(options) => run_requests(search::search(&client()?, &options)),

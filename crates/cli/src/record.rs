@@ -52,7 +52,7 @@ pub struct RecordOptions {
 pub async fn record(paths: &Paths, options: RecordOptions) -> Result<ExitCode, Failure> {
     let RecordOptions { session, output, format, name, start, timeout, command } = options;
     if let Some(given) = session {
-        let client = Client::unix(&paths.socket);
+        let client = Client::unix(&paths.socket).calling_itself("ptyd-record");
         let session = sessions::find(&client, &given).await?;
         Cast::begin(output, &session)?.write(&client, &session, format).await?;
         return Ok(ExitCode::SUCCESS);

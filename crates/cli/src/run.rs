@@ -107,6 +107,11 @@ impl ExecOptions {
 }
 
 impl RunOptions {
+    /// Whether its session stays.
+    pub fn stays(&self) -> bool {
+        self.detach
+    }
+
     /// Runs a line in this session.
     pub fn line(session: String, line: String) -> Self {
         Self {

@@ -11,6 +11,7 @@ use crate::approval_wait::ApprovalWait;
 use crate::confinement_tier::ConfinementTier;
 use crate::delivery::Delivery;
 use crate::ids::SessionId;
+use crate::limits::NAME_CHARS_MAX;
 use crate::token_bounds::{TokenBounds, TokenSecret};
 
 /// The permissions of a caller; each scope includes those before it.
@@ -84,6 +85,12 @@ pub struct Origin {
     pub is_users_process: bool,
     /// The name by which the client calls itself: by its handshake over MCP, by `User-Agent` elsewhere.
     pub client_name: Option<Arc<str>>,
+}
+
+/// The name by which a client calls itself, as far as it is one for people.
+pub fn client_name(told: &str) -> Option<Arc<str>> {
+    let plain: String = told.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
+    Some(plain.trim()).filter(|name| !name.is_empty()).map(Arc::from)
 }
 
 impl PartialEq for Origin {

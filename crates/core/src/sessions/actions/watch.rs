@@ -1,12 +1,10 @@
 //! Actions of viewers: a cursor in a session's output, typed keys, a ticket for a browser.
 
-use std::sync::Arc;
-
 use super::report::with_key;
 use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, SessionStatus, TicketView, Watching};
 use crate::ids::SessionId;
 use crate::limits;
-use crate::principal::{Door, Grant, Principal, TicketTarget};
+use crate::principal::{Grant, Principal, TicketTarget};
 use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::services::Services;
 use crate::sessions::session::{NewInput, Request};
@@ -24,9 +22,7 @@ pub(in crate::sessions) async fn watch(
     let (session, end, feed) = match services.sessions.find(principal, id).await? {
         SessionRef::Live(handle) => {
             let permit = handle.permits.viewer()?;
-            // A tool that follows its own session is no viewer.
-            let name = (principal.origin.door != Door::Mcp).then_some(principal.name.as_str());
-            let place = ViewerPlace::new(Arc::clone(&handle.shared), name, permit);
+            let place = ViewerPlace::of_socket(&handle.shared, principal, permit);
             // The actor answers once the replay of earlier output is complete.
             let mut snapshot = handle.ask(Request::Look).await?;
             let feed = ViewerCursor::live(handle.clone(), since, place);
