@@ -172,7 +172,7 @@ impl Row {
 
     /// Those that wait longest come first, and those that ended last.
     fn order(&self) -> (Stage, i64) {
-        let since = self.since().map_or(0, Timestamp::as_second);
+        let since = self.since().map_or(0, Timestamp::as_microsecond);
         (self.stage(), if self.stage() == Stage::Ended { -since } else { since })
     }
 

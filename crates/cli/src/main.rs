@@ -125,7 +125,7 @@ enum Command {
     #[command(alias = "watch")]
     Events(events::EventsOptions),
     /// Print a one-time link to the page of all sessions, and open it in a browser
-    #[command(alias = "web")]
+    #[command(aliases = ["web", "ui", "dashboard"])]
     Open(open::OpenOptions),
     /// Show the server, its sessions, and what waits for a person
     #[command(alias = "info")]

@@ -86,7 +86,7 @@ fn the_server_is_started_shown_and_described_by_the_words_of_other_tools() {
     assert_eq!(home.fails(&["wait", "asks"]).0, 6);
     for status in ["status", "info"] {
         let told = home.prints(&[status]);
-        assert!(told.contains("1 waiting for a person") && told.contains("asks: input_wanted"), "{told}");
+        assert!(told.contains("1 waiting for a person") && told.contains("asks: wants input"), "{told}");
     }
     let told: serde_json::Value = serde_json::from_str(&home.prints(&["status", "--json"])).expect("JSON");
     assert_eq!((&told["sessions"], &told["idle"]), (&1.into(), &0.into()));
@@ -126,12 +126,12 @@ fn a_word_that_is_not_known_gets_no_tip_that_leads_elsewhere() {
     let home = Home::new();
     for words in [
         &["share", "demo"][..],
-        &["dashboard"],
+        &["self", "update"],
         &["login"],
         &["update"],
         &["run", "-x", "true"],
         &["send", "s", "-x"],
-        &["rename", "a"],
+        &["rename"],
     ] {
         let (code, said) = home.fails(words);
         assert!(code == 2 && !said.contains("tip:"), "{words:?}: {said}");
