@@ -23,6 +23,7 @@ use terminal::quote;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::attached_terminal::{self, TypingEnd};
+use crate::completion;
 use crate::detach_key::{DetachKey, DetachScanner};
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
@@ -34,6 +35,7 @@ use crate::{sessions, tty};
 #[derive(Debug, Args)]
 pub struct AttachOptions {
     /// The session: its id, a unique beginning of its id, or its name [default: the only live session, else you choose]
+    #[arg(add = completion::sessions())]
     session: Option<String>,
     /// Detach with these keys; the session keeps running
     #[arg(long, value_name = "KEYS", default_value = DetachKey::USUAL)]

@@ -229,6 +229,7 @@ enum Schema {
 }
 
 fn main() -> ExitCode {
+    completion::answer(Cli::command);
     if std::env::args_os().len() <= 1 {
         print::lines(Cli::command().render_help());
         return ExitCode::from(exit::USAGE);
@@ -303,7 +304,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Setup(options) => setup::setup(&paths, &options),
         Command::Skill(options) => skill::skill(&options),
         Command::AgentContext => skill::agent_context(Cli::command()),
-        Command::Completion(options) => completion::completion(Cli::command(), &options),
+        Command::Completion(options) => completion::completion(&options),
         Command::Man(options) => completion::man(Cli::command(), &options),
         Command::Version => {
             print::line(format_args!("ptyd {}", env!("CARGO_PKG_VERSION")))?;

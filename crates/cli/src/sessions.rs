@@ -13,6 +13,7 @@ use client::{Client, ClientError};
 use jiff::SignedDuration;
 use serde_json::{Number, Value};
 
+use crate::completion;
 use crate::exit::Failure;
 use crate::serve::quoted;
 use crate::{print, tty, units};
@@ -228,6 +229,7 @@ pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Fail
 #[derive(Debug, Args)]
 pub struct ResizeOptions {
     /// The session: its id, a unique beginning of its id, or its name
+    #[arg(add = completion::sessions())]
     session: String,
     /// The new size
     #[arg(value_name = "COLSxROWS", value_parser = size)]
@@ -245,6 +247,7 @@ pub async fn resize(client: &Client, options: &ResizeOptions) -> Result<ExitCode
 #[derive(Debug, Args)]
 pub struct RenameOptions {
     /// The session: its id, a unique beginning of its id, or its name
+    #[arg(add = completion::sessions())]
     session: String,
     /// The new name: at most 100 characters
     name: String,
@@ -263,6 +266,7 @@ pub async fn rename(client: &Client, options: &RenameOptions) -> Result<ExitCode
 #[derive(Debug, Args)]
 pub struct InspectOptions {
     /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
+    #[arg(add = completion::sessions())]
     session: Option<String>,
 }
 

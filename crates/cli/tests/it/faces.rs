@@ -195,3 +195,46 @@ fn in_a_terminal_the_list_fits_and_colours_what_waits_unless_told_not_to() {
     assert!(coloured.len() == 1 && coloured[0].contains("asks"), "{list:?}");
     assert!(!home.prints(&["ls"]).contains('\x1b'), "a pipe has no colours");
 }
+
+/// What a shell offers behind `ptyd attach cl`, by the script that ptyd prints for it.
+const ASKS: [(&str, &str); 3] = [
+    (
+        "bash",
+        "source <(ptyd completion bash); COMP_WORDS=(ptyd attach cl); COMP_CWORD=2; COMP_TYPE=9; \
+         $(complete -p ptyd | sed 's/.*-F \\([^ ]*\\).*/\\1/') ptyd cl attach; printf '%s\\n' \"${COMPREPLY[@]}\"",
+    ),
+    (
+        "zsh",
+        // Outside of a prompt zsh completes nothing, so what its own functions are given is printed.
+        "compdef() { asked=$1 }; _describe() { print -l \"${(@P)argv[-1]}\" }; eval \"$(ptyd completion zsh)\"; \
+         words=(ptyd attach cl); CURRENT=3; $asked",
+    ),
+    ("fish", "ptyd completion fish | source; complete -C 'ptyd attach cl'"),
+];
+
+#[test]
+// promise: cli-15
+fn each_shell_completes_the_names_of_live_sessions() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.dir.path().join("bin")).expect("made");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ptyd"), home.dir.path().join("bin/ptyd")).expect("linked");
+    let offers = |shell: &str, asks: &str| {
+        let output = home.environment(Command::new(shell).args(["-c", asks])).output();
+        output.ok().map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let mut asked = 0;
+    for (shell, asks) in ASKS {
+        // A shell that is not on this machine is one that this test cannot ask.
+        let Some(before) = offers(shell, asks) else { continue };
+        assert!(!before.contains("claude") && !home.state().join("lock").exists(), "{shell}: no server is started");
+        asked += 1;
+    }
+    assert!(asked > 0);
+    home.prints(&["new", "claude/web"]);
+    home.prints(&["new", "codex/api"]);
+    for (shell, asks) in ASKS {
+        if let Some(offered) = offers(shell, asks) {
+            assert!(offered.contains("claude/web") && !offered.contains("codex"), "{shell}: {offered:?}");
+        }
+    }
+}

@@ -108,7 +108,6 @@ fn shells_and_man_read_the_whole_command_line() {
     let home = Home::new();
     for shell in ["bash", "zsh", "fish"] {
         let script = home.prints(&["completion", shell]);
-        assert!(["attach", "--timeout", "history"].iter().all(|word| script.contains(word.trim_start_matches('-'))));
         let file = home.dir.path().join("script");
         std::fs::write(&file, &script).expect("written");
         // A shell that is not on this machine is one that this test cannot ask.
