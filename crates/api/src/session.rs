@@ -297,7 +297,7 @@ pub struct TerminalSession {
     /// The name by which the client that started it calls itself: `clientInfo.name` over MCP, `User-Agent` over REST.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_name: Option<String>,
-    /// Who follows it through a socket, such as `ptyd attach`, each by its principal's name.
+    /// The principals of its viewers, such as `ptyd attach` and the page, one name for each viewer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub viewers: Vec<String>,
     /// The addresses of its endpoints.

@@ -98,7 +98,7 @@ pub fn is_of_a_command(session: &TerminalSession) -> bool {
 /// A session, and what is asked for it.
 struct Row {
     session: TerminalSession,
-    /// What runs, or ran last.
+    /// The program or command that runs, or ran last.
     runs: Option<String>,
     /// The command that runs, or ran last, if ptyd ran it.
     command: Option<CommandExecution>,
@@ -148,7 +148,7 @@ async fn program(client: &Client, session: &TerminalSession) -> Option<String> {
     started.next().map(|it| if it.command_line.is_empty() { it.name } else { it.command_line })
 }
 
-/// What a session does, for people: in the order in which the list has it.
+/// The part of the list that a session belongs to, in the order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Waits,

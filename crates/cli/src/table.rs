@@ -141,7 +141,7 @@ mod tests {
         }
 
         #[test]
-        fn what_has_room_is_not_cut(rows in prop::collection::vec(prop::collection::vec("[a-z漢]{0,9}", 3), 1..6)) {
+        fn a_table_that_has_room_keeps_all_cells_whole(rows in prop::collection::vec(prop::collection::vec("[a-z漢]{0,9}", 3), 1..6)) {
             let whole: Vec<_> = Table::of(rows.clone()).lines().collect();
             let mut table = Table::of(rows);
             table.fit(whole.iter().map(|line| line.width()).max().unwrap_or(0).max(3 * 18 + 2 * GAP), &[0]);

@@ -52,7 +52,6 @@ ELSEWHERE = {
         for field in "TerminalSession.driver Driver.name Driver.client Driver.since Driver.until".split()
     },
     "WaitAnswer.lineExitCode": "a_wait_tells_the_code_of_the_last_typed_line_and_of_nothing_else",
-    "TerminalSession.clientName": "an_agents_sessions_are_called_after_it_and_its_folder_and_the_audit_log_names_it",
     "TerminalSession.viewers": "an_attached_person_is_listed_and_no_longer_after_leaving",
     "TerminalSession.unreachable": "a_request_to_a_silent_holder_is_refused_in_time_and_others_notice_nothing",
     "TerminalSession.trouble": "a_full_disk_stops_the_program_and_room_lets_it_continue",

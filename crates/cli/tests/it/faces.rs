@@ -166,7 +166,7 @@ fn a_command_of_another_command_is_listed_on_request_and_mentioned_without() {
     run.wait().expect("it ends");
 }
 
-/// What is printed in a terminal of this width.
+/// The output of a command in a terminal of this width.
 fn in_terminal(home: &Home, cols: u16, arguments: &str, variables: &[(&str, &str)]) -> String {
     let mut script = Command::new("script");
     let line = format!("stty cols {cols} rows 20; {} {arguments}", env!("CARGO_BIN_EXE_ptyd"));
@@ -196,7 +196,7 @@ fn in_a_terminal_the_list_fits_and_colours_what_waits_unless_told_not_to() {
     assert!(!home.prints(&["ls"]).contains('\x1b'), "a pipe has no colours");
 }
 
-/// What a shell offers behind `ptyd attach cl`, by the script that ptyd prints for it.
+/// The offers of a shell behind `ptyd attach cl`, by the script that ptyd prints for it.
 const ASKS: [(&str, &str); 3] = [
     (
         "bash",

@@ -215,7 +215,7 @@ pub struct SessionView {
     pub driver: Option<Arc<Driver>>,
     /// The name by which the client that started it calls itself.
     pub client_name: Option<String>,
-    /// Who follows it on a screen, each by its principal's name.
+    /// The principals of its viewers, one name for each viewer.
     pub viewers: Vec<String>,
 }
 

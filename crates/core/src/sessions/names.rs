@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_bounded_and_is_no_id() {
+    fn a_name_is_bounded_and_differs_from_every_id() {
         let checked = |name: &str| checked_name(Some(name)).map_err(|error| error.to_string());
         assert_eq!(checked(" claude/web "), Ok(Some("claude/web".to_owned())));
         assert_eq!(checked("  "), Ok(None));

@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     pub(crate) recorded_end: Mutex<Option<u64>>,
     /// Held while it is renamed.
     pub(crate) renames: Mutex<()>,
-    /// Who follows it on a screen.
+    /// The people and pages that follow it.
     pub(crate) viewers: Viewers,
 }
 
