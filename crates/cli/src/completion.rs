@@ -13,7 +13,6 @@ use terminal::quote;
 use crate::exit::Failure;
 use crate::login;
 use crate::paths::{PathOptions, Paths};
-use crate::sessions::state;
 
 /// The options of `completion`.
 #[derive(Debug, Args)]
@@ -57,8 +56,8 @@ fn live() -> Option<Vec<CompletionCandidate>> {
     let all = runtime.block_on(async { tokio::time::timeout(PATIENCE, client.list(None)).await }).ok()?.ok()?;
     // A control character would reach the terminal.
     let candidate = |session: TerminalSession| {
-        let about = format!("{} in {}", state(session.foreground), quote::line(&session.cwd));
-        CompletionCandidate::new(session.name.unwrap_or(session.id)).help(Some(about.into()))
+        let folder = quote::line(&session.cwd).into_owned();
+        CompletionCandidate::new(session.name.unwrap_or(session.id)).help(Some(folder.into()))
     };
     Some(all.terminals.into_iter().map(candidate).collect())
 }

@@ -89,7 +89,6 @@ pub(super) fn open(config: &Config, host: LocalHost, holders: HolderBackend) -> 
         read_cursors: ReadCursors::new(Arc::clone(&history)),
         clients: Default::default(),
         create_keys: Default::default(),
-        names: Default::default(),
         drain: Default::default(),
         whole_reads: Default::default(),
         history,

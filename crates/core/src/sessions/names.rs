@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
 
-use super::known_sessions::KnownSessions;
 use crate::action::ActionError;
 use crate::ids::SessionId;
 use crate::limits::NAME_CHARS_MAX;
@@ -105,10 +104,11 @@ impl Drop for NameClaim<'_> {
 }
 
 impl Names {
-    /// Claims a name for a session of this owner; none for a session without one. Every way to a name leads through here.
-    pub(super) async fn claim(
+    /// Claims a name for a session of this owner; none for a session without one. `live` finds the live session of the owner, other than
+    /// this one, that has a name.
+    pub(super) fn claim(
         &self,
-        sessions: &KnownSessions,
+        live: impl Fn(&str) -> Option<SessionId>,
         (id, owner): (&SessionId, &str),
         wanted: &WantedName,
     ) -> Result<Option<NameClaim<'_>>, ActionError> {
@@ -117,14 +117,11 @@ impl Names {
             WantedName::Exactly(name) => (name, true),
             WantedName::Like(name) | WantedName::OfClient(name) => (name, false),
         };
-        if sessions.adoption.unexamined.has_unknown_names() {
-            sessions.adopted().await;
-        }
         // With the lock: a session that has just got its claimed name has it before the claim goes.
         let mut claimed = locked(&self.claimed);
         let holder = |name: &str| {
             let claim = claimed.all.values().find(|it| it.session != *id && it.owner == owner && it.name == name);
-            claim.map(|it| it.session.clone()).or_else(|| sessions.holder_of_name(owner, name, id))
+            claim.map(|it| it.session.clone()).or_else(|| live(name))
         };
         let name = match (holder(name), is_exact) {
             (None, _) => name.clone(),

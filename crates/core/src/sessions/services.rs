@@ -12,7 +12,6 @@ use super::drain::Drain;
 use super::history::History;
 use super::known_sessions::KnownSessions;
 use super::launch::launcher::Launcher;
-use super::names::Names;
 use super::node_directory::NodeDirectory;
 use super::read_cursor::ReadCursors;
 use super::secret_requests::SecretRequests;
@@ -36,8 +35,6 @@ pub struct Services {
     /// The stdio clients.
     pub(crate) clients: Clients,
     pub(super) create_keys: CreateKeys,
-    /// The names that sessions are about to have.
-    pub(super) names: Names,
     /// Whether the server takes new sessions.
     pub(super) drain: Drain,
     /// Permits for threads that read a whole journal.

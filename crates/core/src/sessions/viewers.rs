@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::shared::Shared;
 use crate::mutex::locked;
 use crate::principal::{Door, Principal};
 
@@ -14,8 +13,8 @@ use crate::principal::{Door, Principal};
 const READS_AGAIN: Duration = Duration::from_secs(2);
 
 /// The viewers, each by its principal's name.
-#[derive(Debug, Default)]
-pub(crate) struct Viewers(Mutex<Known>);
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Viewers(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -57,7 +56,7 @@ impl Viewers {
 /// The place of a viewer, until it leaves.
 #[derive(Debug)]
 pub(super) struct ViewerPlace {
-    shared: Arc<Shared>,
+    viewers: Viewers,
     /// `None` for one that is not shown: a tool.
     number: Option<u64>,
     /// One of the sockets that a session may have.
@@ -66,24 +65,24 @@ pub(super) struct ViewerPlace {
 
 impl ViewerPlace {
     /// Of a client that follows the session through a socket, or as a tool.
-    pub(super) fn of_socket(shared: &Arc<Shared>, principal: &Principal, permit: OwnedSemaphorePermit) -> Self {
+    pub(super) fn of_socket(viewers: &Viewers, principal: &Principal, permit: OwnedSemaphorePermit) -> Self {
         let viewer = Viewer { name: principal.name.clone(), client: None };
-        let number = (principal.origin.door != Door::Mcp).then(|| shared.viewers.enter(viewer));
-        Self { shared: Arc::clone(shared), number, permit: Some(permit) }
+        let number = (principal.origin.door != Door::Mcp).then(|| viewers.enter(viewer));
+        Self { viewers: viewers.clone(), number, permit: Some(permit) }
     }
 
     /// Of a client with a name of its own whose read waits for output, such as `ptyd attach`.
-    pub(super) fn of_reader(shared: &Arc<Shared>, principal: &Principal) -> Option<Self> {
+    pub(super) fn of_reader(viewers: &Viewers, principal: &Principal) -> Option<Self> {
         let client = Some(principal.client.clone().filter(|_| principal.origin.door == Door::Rest)?);
-        let number = Some(shared.viewers.enter(Viewer { name: principal.name.clone(), client }));
-        Some(Self { shared: Arc::clone(shared), number, permit: None })
+        let number = Some(viewers.enter(Viewer { name: principal.name.clone(), client }));
+        Some(Self { viewers: viewers.clone(), number, permit: None })
     }
 }
 
 impl Drop for ViewerPlace {
     fn drop(&mut self) {
         let Some(number) = self.number else { return };
-        let mut known = locked(&self.shared.viewers.0);
+        let mut known = locked(&self.viewers.0);
         let viewer = known.open.remove(&number).filter(|_| self.permit.is_none());
         known.between.extend(viewer.map(|viewer| (viewer, Instant::now())));
     }

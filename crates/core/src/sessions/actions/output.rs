@@ -37,7 +37,7 @@ pub(in crate::sessions) async fn output(
         SessionRef::EndedSession(_) | SessionRef::Unreachable(_) => None,
     };
     let waits = handle.as_ref().filter(|_| !read.wait.is_zero());
-    let _place = waits.and_then(|handle| ViewerPlace::of_reader(&handle.shared, principal));
+    let _place = waits.and_then(|handle| ViewerPlace::of_reader(&handle.shared.viewers, principal));
     let deadline = tokio::time::Instant::now() + read.wait;
     let mut has_caught_up = false;
     let is_filtered = read.kind.is_some() || matches!(read.since, Since::Command(_));

@@ -24,8 +24,7 @@ pub(in crate::sessions) async fn rename(
     let (its_services, shared) = (Arc::clone(services), Arc::clone(&handle.shared));
     let renamed = tokio::spawn(async move {
         let wanted = WantedName::Exactly(name.clone());
-        let names = &its_services.names;
-        let claim = names.claim(&its_services.sessions, (&shared.id, &shared.meta.owner), &wanted).await?;
+        let claim = its_services.sessions.claim_name((&shared.id, &shared.meta.owner), &wanted).await?;
         let its = Arc::clone(&shared);
         let renamed = on_disk(move || {
             let why = |e| ActionError::Exhausted { why: format!("the session's new name was not written: {e}") };

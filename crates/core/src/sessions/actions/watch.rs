@@ -22,7 +22,7 @@ pub(in crate::sessions) async fn watch(
     let (session, end, feed) = match services.sessions.find(principal, id).await? {
         SessionRef::Live(handle) => {
             let permit = handle.permits.viewer()?;
-            let place = ViewerPlace::of_socket(&handle.shared, principal, permit);
+            let place = ViewerPlace::of_socket(&handle.shared.viewers, principal, permit);
             // The actor answers once the replay of earlier output is complete.
             let mut snapshot = handle.ask(Request::Look).await?;
             let feed = ViewerCursor::live(handle.clone(), since, place);

@@ -63,7 +63,7 @@ pub(in crate::sessions) async fn launch(
         let place = services.launcher.places.take()?;
         // Before anything is started for a session whose name is taken.
         let early = match &name {
-            WantedName::Exactly(_) => services.names.claim(&services.sessions, (&id, &owner), &name).await?,
+            WantedName::Exactly(_) => services.sessions.claim_name((&id, &owner), &name).await?,
             _ => None,
         };
         let launched = match block_in_place(|| prepare(&services.launcher)) {
@@ -93,7 +93,7 @@ async fn launch_as(
         Some(claim) => Some(claim),
         None => {
             let name = name.in_folder(Path::new(OsStr::from_bytes(&new.spec.cwd)));
-            services.names.claim(&services.sessions, (id, owner), &name).await?
+            services.sessions.claim_name((id, owner), &name).await?
         }
     };
     new.meta.name.set(claim.as_ref().map(|claim| claim.name.clone()));
