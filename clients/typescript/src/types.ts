@@ -1057,7 +1057,7 @@ export interface components {
              *     with `session_unreachable` until it answers again.
              */
             unreachable?: boolean;
-            /** @description Who follows it through a socket, such as `ptyd attach`, each by its principal's name. */
+            /** @description The principals of its viewers, such as `ptyd attach` and the page, one name for each viewer. */
             viewers?: string[];
         };
         /** @description The resource usage of a session's processes. */
@@ -1701,7 +1701,7 @@ export interface components {
              *     with `session_unreachable` until it answers again.
              */
             unreachable?: boolean;
-            /** @description Who follows it through a socket, such as `ptyd attach`, each by its principal's name. */
+            /** @description The principals of its viewers, such as `ptyd attach` and the page, one name for each viewer. */
             viewers?: string[];
         };
         /** @description The query of `DELETE /terminals/{sessionId}`. */

@@ -12,7 +12,6 @@ use super::backends::Backends;
 use super::ended::session::EndedSession;
 use super::handle::Handle;
 use super::live_sessions::LiveSessions;
-use super::names::{NameClaim, Names, WantedName};
 use super::on_disk::on_disk;
 use super::processes::Census;
 use super::session_metadata::SessionMetadata;
@@ -59,8 +58,6 @@ pub(crate) struct KnownSessions {
     recent: Mutex<VecDeque<Arc<EndedSession>>>,
     /// The resource usage at the last query.
     pub(super) census: Mutex<Census>,
-    /// The names that sessions are about to have.
-    names: Names,
     /// Set when the server stops.
     stopping: watch::Sender<bool>,
 }
@@ -74,7 +71,6 @@ impl KnownSessions {
             adoption: Adoption::default(),
             recent: Mutex::default(),
             census: Mutex::default(),
-            names: Names::default(),
             stopping: watch::Sender::new(false),
         }
     }
@@ -317,20 +313,8 @@ impl KnownSessions {
         named
     }
 
-    /// Claims a name for a session of this owner, until the claim is dropped. Every way to a name leads through here.
-    pub(super) async fn claim_name(
-        &self,
-        (id, owner): (&SessionId, &str),
-        wanted: &WantedName,
-    ) -> Result<Option<NameClaim<'_>>, ActionError> {
-        if *wanted != WantedName::Nothing && self.adoption.unexamined.has_unknown_names() {
-            self.adopted().await;
-        }
-        self.names.claim(|name| self.holder_of_name(owner, name, id), (id, owner), wanted)
-    }
-
     /// The live session of this owner that has this name, other than this one. One whose shell has exited has it no more.
-    fn holder_of_name(&self, owner: &str, name: &str, other_than: &SessionId) -> Option<SessionId> {
+    pub(super) fn holder_of_name(&self, owner: &str, name: &str, other_than: &SessionId) -> Option<SessionId> {
         let unexamined = self.adoption.unexamined.named(name);
         let is_it =
             |id: &SessionId, meta: &SessionMetadata| id != other_than && meta.owner == owner && meta.name.is(name);

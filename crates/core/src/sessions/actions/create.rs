@@ -10,7 +10,7 @@ use crate::limits;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
 use crate::sessions::known_sessions::SessionRef;
-use crate::sessions::launch::again::{again, again_named};
+use crate::sessions::launch::again::again;
 use crate::sessions::launch::created::created;
 use crate::sessions::launch::prepare::new_session;
 use crate::sessions::launch::request::{owner, wanted_name};
@@ -65,7 +65,7 @@ pub(in crate::sessions) async fn restart(
     let admission = services.drain.admit()?;
     terminate::end(services, &old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
     let id = SessionId::random(services.settings.node);
-    let owner = again_named(&old.shared.meta.owner, &old.shared);
+    let owner = NewOwner::again(&old.shared.meta);
     let handle = launch(services, &admission, &id, owner, again(&id, &old.shared, None)).await?;
     created(services, principal, &handle).await
 }

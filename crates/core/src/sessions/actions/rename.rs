@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::action::{ActionError, SessionView};
 use crate::ids::SessionId;
 use crate::principal::Principal;
+use crate::sessions::launch::claim_name::claim_name;
 use crate::sessions::names::{WantedName, checked_name};
 use crate::sessions::on_disk::on_disk;
 use crate::sessions::services::Services;
@@ -24,7 +25,7 @@ pub(in crate::sessions) async fn rename(
     let (its_services, shared) = (Arc::clone(services), Arc::clone(&handle.shared));
     let renamed = tokio::spawn(async move {
         let wanted = WantedName::Exactly(name.clone());
-        let claim = its_services.sessions.claim_name((&shared.id, &shared.meta.owner), &wanted).await?;
+        let claim = claim_name(&its_services, (&shared.id, &shared.meta.owner), &wanted).await?;
         let its = Arc::clone(&shared);
         let renamed = on_disk(move || {
             let why = |e| ActionError::Exhausted { why: format!("the session's new name was not written: {e}") };

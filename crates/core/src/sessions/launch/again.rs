@@ -14,7 +14,6 @@ use crate::sessions::backends::Backends;
 use crate::sessions::drain::Admission;
 use crate::sessions::ended::session::EndedSession;
 use crate::sessions::handle::Handle;
-use crate::sessions::names::WantedName;
 use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
 use crate::sessions::session_metadata::{CreationMetadata, SessionMetadata};
@@ -96,21 +95,14 @@ pub(in crate::sessions) async fn launch_again(
     old: &EndedSession,
     id: &SessionId,
 ) -> Result<Handle, ActionError> {
-    let owner = &old.shared.meta.owner;
     if let Some(cwd) = kept_directory(&services.backends, old) {
         let again = again(id, &old.shared, Some(cwd));
-        if let Ok(handle) = launch(services, admission, id, again_named(owner, &old.shared), again).await {
+        if let Ok(handle) = launch(services, admission, id, NewOwner::again(&old.shared.meta), again).await {
             return Ok(handle);
         }
     }
     let id = SessionId::random(services.settings.node);
-    launch(services, admission, &id, again_named(owner, &old.shared), again(&id, &old.shared, None)).await
-}
-
-/// The same owner and name as before; another session may have the name by now.
-pub(in crate::sessions) fn again_named(owner: &str, old: &Shared) -> NewOwner {
-    let name = old.meta.name.get().map_or(WantedName::Nothing, WantedName::Like);
-    NewOwner { owner: owner.to_owned(), name }
+    launch(services, admission, &id, NewOwner::again(&old.shared.meta), again(&id, &old.shared, None)).await
 }
 
 /// The directory of a shell that ended by itself. A confined session keeps a directory only if it could change it, because

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use wire::Spec;
 
+use super::claim_name::claim_name;
 use super::launcher::Launcher;
 use crate::action::{ActionError, ServerEventKind};
 use crate::block_in_place::block_in_place;
@@ -40,6 +41,14 @@ pub(in crate::sessions) struct NewOwner {
     pub(in crate::sessions) name: WantedName,
 }
 
+impl NewOwner {
+    /// The same owner and name as those of an earlier session; another one may have the name by now.
+    pub(in crate::sessions) fn again(meta: &SessionMetadata) -> Self {
+        let name = meta.name.get().map_or(WantedName::Nothing, WantedName::Like);
+        Self { owner: meta.owner.clone(), name }
+    }
+}
+
 /// Starts a session of this owner, which was admitted. If its caller goes away meanwhile, the start is still completed. `prepare` makes the
 /// session's spec and starts its container, and may wait for the disk.
 pub(in crate::sessions) async fn launch(
@@ -63,7 +72,7 @@ pub(in crate::sessions) async fn launch(
         let place = services.launcher.places.take()?;
         // Before anything is started for a session whose name is taken.
         let early = match &name {
-            WantedName::Exactly(_) => services.sessions.claim_name((&id, &owner), &name).await?,
+            WantedName::Exactly(_) => claim_name(&services, (&id, &owner), &name).await?,
             _ => None,
         };
         let launched = match block_in_place(|| prepare(&services.launcher)) {
@@ -93,7 +102,7 @@ async fn launch_as(
         Some(claim) => Some(claim),
         None => {
             let name = name.in_folder(Path::new(OsStr::from_bytes(&new.spec.cwd)));
-            services.sessions.claim_name((id, owner), &name).await?
+            claim_name(services, (id, owner), &name).await?
         }
     };
     new.meta.name.set(claim.as_ref().map(|claim| claim.name.clone()));
