@@ -282,7 +282,7 @@ export interface components {
              * @description It ends after so many seconds; 0 is never, whatever the server's default is.
              */
             maxAge?: number;
-            /** @description For people; without control characters. */
+            /** @description For people; without control characters. Of one owner's live sessions only one has it. */
             name?: string;
             /** @description The treatment of background processes when the session ends. */
             onEnd?: components["schemas"]["OnEnd"];
@@ -385,7 +385,7 @@ export interface components {
          * @description Everything that can go wrong, as a client sees it.
          * @enum {string}
          */
-        ErrorCode: "malformed_body" | "invalid_field" | "body_too_large" | "body_late" | "malformed_head" | "unauthorized" | "host_refused" | "origin_refused" | "forbidden" | "policy_denied" | "approval_needed" | "route_not_found" | "method_not_allowed" | "upgrade_required" | "session_not_found" | "other_node" | "command_not_found" | "token_not_found" | "session_ended" | "session_alive" | "session_busy" | "session_not_ready" | "nothing_runs" | "input_stalled" | "session_driven" | "would_echo" | "already_decided" | "limit_reached" | "rate_limited" | "key_reused" | "start_failed" | "session_unreachable" | "resources_exhausted" | "removal_continues" | "server_draining" | "server_restarting" | "node_unreachable" | "internal";
+        ErrorCode: "malformed_body" | "invalid_field" | "body_too_large" | "body_late" | "malformed_head" | "unauthorized" | "host_refused" | "origin_refused" | "forbidden" | "policy_denied" | "approval_needed" | "route_not_found" | "method_not_allowed" | "upgrade_required" | "session_not_found" | "other_node" | "command_not_found" | "token_not_found" | "session_ended" | "session_alive" | "session_busy" | "session_not_ready" | "nothing_runs" | "input_stalled" | "session_driven" | "would_echo" | "already_decided" | "limit_reached" | "rate_limited" | "key_reused" | "name_taken" | "start_failed" | "session_unreachable" | "resources_exhausted" | "removal_continues" | "server_draining" | "server_restarting" | "node_unreachable" | "internal";
         /** @description The data of one event. Only what belongs to its kind is there. */
         Event: {
             /** @description The approval, whose request `GET /approvals` has. */
@@ -952,12 +952,19 @@ export interface components {
             /** @description Its present state. */
             state: components["schemas"]["ProcessState"];
         };
+        /** @description `POST …/rename`, of a live session. */
+        RenameRequest: {
+            /** @description Its new name. */
+            name: string;
+        };
         /** @description `POST …/resize`: the session with its new size. */
         Resized: {
             /** @description The certainty of its commands' ends. */
             boundary: components["schemas"]["Boundary"];
             /** @description The same of `cargo`. */
             cargo?: string;
+            /** @description The name by which the client that started it calls itself: `clientInfo.name` over MCP, `User-Agent` over REST. */
+            clientName?: string;
             /** @description How the kernel confines its shell and programs; absent if it does not. */
             confinement?: components["schemas"]["ConfinementTier"];
             /** @description The addresses of its endpoints. */
@@ -1050,6 +1057,8 @@ export interface components {
              *     with `session_unreachable` until it answers again.
              */
             unreachable?: boolean;
+            /** @description The principals of its viewers, such as `ptyd attach` and the page, one name for each viewer. */
+            viewers?: string[];
         };
         /** @description The resource usage of a session's processes. */
         ResourceUsage: {
@@ -1600,6 +1609,8 @@ export interface components {
             boundary: components["schemas"]["Boundary"];
             /** @description The same of `cargo`. */
             cargo?: string;
+            /** @description The name by which the client that started it calls itself: `clientInfo.name` over MCP, `User-Agent` over REST. */
+            clientName?: string;
             /** @description How the kernel confines its shell and programs; absent if it does not. */
             confinement?: components["schemas"]["ConfinementTier"];
             /** @description The addresses of its endpoints. */
@@ -1690,6 +1701,8 @@ export interface components {
              *     with `session_unreachable` until it answers again.
              */
             unreachable?: boolean;
+            /** @description The principals of its viewers, such as `ptyd attach` and the page, one name for each viewer. */
+            viewers?: string[];
         };
         /** @description The query of `DELETE /terminals/{sessionId}`. */
         TerminateQuery: {
@@ -1991,6 +2004,7 @@ export type Process = components['schemas']['Process'];
 export type ProcessList = components['schemas']['ProcessList'];
 export type ProcessState = components['schemas']['ProcessState'];
 export type Receiver = components['schemas']['Receiver'];
+export type RenameRequest = components['schemas']['RenameRequest'];
 export type Resized = components['schemas']['Resized'];
 export type ResourceUsage = components['schemas']['ResourceUsage'];
 export type Screen = components['schemas']['Screen'];

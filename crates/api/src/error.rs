@@ -70,6 +70,8 @@ pub enum ErrorCode {
     RateLimited,
     /// The idempotency key was used with another request.
     KeyReused,
+    /// Another live session of the owner has the name; `detail` names it.
+    NameTaken,
     /// The session could not be started.
     StartFailed,
     /// The session is alive, but its holder process does not answer; `Retry-After` gives the seconds to wait.
@@ -92,7 +94,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
@@ -123,6 +125,7 @@ impl ErrorCode {
         Self::LimitReached,
         Self::RateLimited,
         Self::KeyReused,
+        Self::NameTaken,
         Self::StartFailed,
         Self::SessionUnreachable,
         Self::ResourcesExhausted,
@@ -151,6 +154,7 @@ impl ErrorCode {
             | Self::InputStalled
             | Self::SessionDriven
             | Self::WouldEcho
+            | Self::NameTaken
             | Self::AlreadyDecided => 409,
             Self::SessionEnded => 410,
             Self::BodyTooLarge => 413,
@@ -207,6 +211,7 @@ impl ErrorCode {
             | Self::InputStalled
             | Self::AlreadyDecided
             | Self::KeyReused
+            | Self::NameTaken
             | Self::StartFailed
             | Self::Internal => false,
         }
@@ -252,6 +257,7 @@ impl ErrorCode {
             | Self::LimitReached
             | Self::RateLimited
             | Self::KeyReused
+            | Self::NameTaken
             | Self::StartFailed
             | Self::ServerDraining
             | Self::ResourcesExhausted => true,
@@ -293,6 +299,7 @@ impl ErrorCode {
             | Self::WouldEcho
             | Self::AlreadyDecided
             | Self::KeyReused
+            | Self::NameTaken
             | Self::StartFailed
             | Self::Internal => None,
         }
@@ -331,6 +338,7 @@ impl ErrorCode {
             Self::LimitReached => "A limit is reached",
             Self::RateLimited => "Too many requests",
             Self::KeyReused => "The idempotency key was used before",
+            Self::NameTaken => "Another session has the name",
             Self::StartFailed => "The session could not be started",
             Self::SessionUnreachable => "The session's holder does not answer",
             Self::ResourcesExhausted => "The machine lacks a resource",
@@ -375,6 +383,7 @@ impl ErrorCode {
             Self::LimitReached => "limit_reached",
             Self::RateLimited => "rate_limited",
             Self::KeyReused => "key_reused",
+            Self::NameTaken => "name_taken",
             Self::StartFailed => "start_failed",
             Self::SessionUnreachable => "session_unreachable",
             Self::ResourcesExhausted => "resources_exhausted",

@@ -45,9 +45,9 @@ pub use output::{
 pub use process::{NumberOrName, Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
 pub use secret::{NamedSecret, SecretList, SecretRequest};
 pub use session::{
-    Boundary, ConfinementTier, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, Order, Resized,
-    ResourceUsage, SessionAction, SessionEnvironment, SessionList, SessionListQuery, SessionPolicy, SessionStatus,
-    StartupFailure, TerminalSession, TerminateQuery, Terminated,
+    Boundary, ConfinementTier, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, Order,
+    RenameRequest, Resized, ResourceUsage, SessionAction, SessionEnvironment, SessionList, SessionListQuery,
+    SessionPolicy, SessionStatus, StartupFailure, TerminalSession, TerminateQuery, Terminated,
 };
 pub use socket::{SocketEvent, SocketInput, SocketMessage, SocketQuery, SocketRequest};
 pub use take_over::{Driver, ReturnQuery, TakeOverEnd, TakeRequest};

@@ -33,7 +33,7 @@ pub struct CreateRequest {
     /// The size; the default is 120 × 40.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dimensions: Option<Dimensions>,
-    /// For people; without control characters.
+    /// For people; without control characters. Of one owner's live sessions only one has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
     pub name: Option<String>,
@@ -72,6 +72,15 @@ pub struct CreateRequest {
     #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_default")]
     #[schemars(with = "Option<BTreeMap<String, SessionAction>>", extend("maxProperties" = 64))]
     pub actions: BTreeMap<String, SessionAction>,
+}
+
+/// `POST …/rename`, of a live session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RenameRequest {
+    /// Its new name.
+    #[schemars(length(min = 1, max = 100))]
+    pub name: String,
 }
 
 /// A named action: exactly one of these.
@@ -285,6 +294,12 @@ pub struct TerminalSession {
     /// The client that has taken its keyboard: nobody else types there meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<Driver>,
+    /// The name by which the client that started it calls itself: `clientInfo.name` over MCP, `User-Agent` over REST.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_name: Option<String>,
+    /// The principals of its viewers, such as `ptyd attach` and the page, one name for each viewer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub viewers: Vec<String>,
     /// The addresses of its endpoints.
     pub connection: Connection,
 }

@@ -8,7 +8,8 @@ use client::Client;
 
 use crate::exit::Failure;
 use crate::print;
-use crate::sessions::{table, wire_name};
+use crate::sessions::wire_name;
+use crate::table::table;
 
 /// The options of `approvals`.
 #[derive(Debug, Args)]

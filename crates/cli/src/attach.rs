@@ -23,6 +23,7 @@ use terminal::quote;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::attached_terminal::{self, TypingEnd};
+use crate::completion;
 use crate::detach_key::{DetachKey, DetachScanner};
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
@@ -34,6 +35,7 @@ use crate::{sessions, tty};
 #[derive(Debug, Args)]
 pub struct AttachOptions {
     /// The session: its id, a unique beginning of its id, or its name [default: the only live session, else you choose]
+    #[arg(add = completion::sessions())]
     session: Option<String>,
     /// Detach with these keys; the session keeps running
     #[arg(long, value_name = "KEYS", default_value = DetachKey::USUAL)]
@@ -88,7 +90,7 @@ async fn chosen(client: &Client) -> Result<TerminalSession, Failure> {
         return sessions::find_or_only(client, None).await;
     }
     for (number, session) in all.iter().enumerate() {
-        let runs = sessions::wire_name(&session.foreground);
+        let runs = sessions::state(session.foreground);
         print::note(format_args!("{:>3}  {}  {runs}  {}", number + 1, called(session), session.cwd));
     }
     print::lines("Attach to (number or name): ");

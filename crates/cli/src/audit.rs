@@ -102,8 +102,13 @@ fn line(record: &AuditRecord) -> String {
     let principal = value("principal").or_else(|| value("owner")).unwrap_or_else(|| "-".to_owned());
     let door = value("door").or_else(|| value("transport")).unwrap_or_else(|| "-".to_owned());
     let mut text = format!("{}  {principal}  {door}  {action}", value("time").unwrap_or_default());
+    let is_named = record.contains_key("clientName");
     let is_other = |name: &&String| {
         let name = name.as_str();
+        // The id of a client that has a name is for programs.
+        if is_named && name == "client" {
+            return false;
+        }
         !FIRST.contains(&name) && !NEXT.contains(&name) && !LEFT_OUT.contains(&name)
     };
     for name in NEXT.into_iter().chain(record.keys().filter(is_other).map(String::as_str)) {

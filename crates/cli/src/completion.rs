@@ -2,11 +2,17 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::{Args, Command};
-use clap_complete::Shell;
+use api::TerminalSession;
+use clap::{Args, Command, FromArgMatches};
+use clap_complete::env::{CompleteEnv, Shells};
+use clap_complete::{ArgValueCandidates, CompletionCandidate, Shell};
+use terminal::quote;
 
 use crate::exit::Failure;
+use crate::login;
+use crate::paths::{PathOptions, Paths};
 
 /// The options of `completion`.
 #[derive(Debug, Args)]
@@ -16,12 +22,44 @@ pub struct CompletionOptions {
     shell: Option<Shell>,
 }
 
-/// Prints a script that completes this command line in a shell.
-pub fn completion(mut command: Command, options: &CompletionOptions) -> Result<ExitCode, Failure> {
+/// The variable in which a shell's script asks this program for what can stand next.
+const ASKS: &str = "PTYD_COMPLETE";
+/// How long a person waits for a key.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Prints a script that completes this command line in a shell: it asks this program, which knows the sessions.
+pub fn completion(options: &CompletionOptions) -> Result<ExitCode, Failure> {
     let shell = options.shell.or_else(Shell::from_env).ok_or_else(|| Failure::usage("name the shell, such as bash"))?;
+    let shells = Shells::builtins();
+    let shell = shells.completer(&shell.to_string()).expect("invariant: both lists of shells are clap's");
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, "ptyd", &mut script);
+    shell.write_registration(ASKS, "ptyd", "ptyd", "ptyd", &mut script)?;
     write(&script)
+}
+
+/// Answers a shell's script, if it asks, and exits.
+pub fn answer(command: fn() -> Command) {
+    CompleteEnv::with_factory(command).var(ASKS).complete();
+}
+
+/// Completes the names of the live sessions, and the ids of those without a name.
+pub fn sessions() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| live().unwrap_or_default())
+}
+
+/// The live sessions; none without a server, which completion does not start.
+fn live() -> Option<Vec<CompletionCandidate>> {
+    let matches = PathOptions::augment_args(Command::new("ptyd")).try_get_matches_from(["ptyd"]).ok()?;
+    let paths = Paths::resolve(&PathOptions::from_arg_matches(&matches).ok()?).ok()?;
+    let client = login::client(&paths).ok()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let all = runtime.block_on(async { tokio::time::timeout(PATIENCE, client.list(None)).await }).ok()?.ok()?;
+    // A control character would reach the terminal.
+    let candidate = |session: TerminalSession| {
+        let folder = quote::line(&session.cwd).into_owned();
+        CompletionCandidate::new(session.name.unwrap_or(session.id)).help(Some(folder.into()))
+    };
+    Some(all.terminals.into_iter().map(candidate).collect())
 }
 
 /// The options of `man`.

@@ -16,7 +16,7 @@ use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
 use crate::serve::{LISTEN, ServeOptions};
 use crate::server_log::LogOptions;
-use crate::sessions::table;
+use crate::table::table;
 use crate::{print, shell_prefix, usage_error};
 
 /// The options of `config`.

@@ -45,7 +45,7 @@ pub async fn doctor(paths: &Paths, options: &DoctorOptions) -> Result<ExitCode, 
 /// Checks a command in a real session, which uses all parts of ptyd.
 async fn session(paths: &Paths) -> Check {
     const NAME: &str = "session";
-    let running = Client::unix(&paths.socket);
+    let running = Client::unix(&paths.socket).calling_itself("ptyd-doctor");
     let result = if running.is_ready().await {
         round_trip(&running).await
     } else {

@@ -155,6 +155,7 @@ fn of(code: ErrorCode) -> u8 {
         | ErrorCode::LimitReached
         | ErrorCode::RateLimited
         | ErrorCode::KeyReused
+        | ErrorCode::NameTaken
         | ErrorCode::StartFailed
         | ErrorCode::SessionUnreachable
         | ErrorCode::ResourcesExhausted

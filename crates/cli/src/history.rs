@@ -9,14 +9,17 @@ use client::Client;
 use jiff::Timestamp;
 use terminal::quote;
 
+use crate::completion;
 use crate::exit::Failure;
 use crate::print;
-use crate::sessions::{self, age, table, wire_name};
+use crate::sessions::{self, age, wire_name};
+use crate::table::table;
 
 /// The options of `history`.
 #[derive(Debug, Args)]
 pub struct HistoryOptions {
     /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
+    #[arg(add = completion::sessions())]
     session: Option<String>,
     /// Print at most this many of the last commands
     #[arg(long, short = 'n', alias = "tail", value_name = "COUNT", default_value_t = 100)]

@@ -8,6 +8,7 @@ use clap::Args;
 use client::Client;
 use ptyd_core::keys::{parse, with_text};
 
+use crate::completion;
 use crate::exit::Failure;
 use crate::sessions::{Habits, find};
 use crate::wait::{code, words};
@@ -17,6 +18,7 @@ use crate::{print, screen, tty, units};
 #[derive(Debug, Args)]
 pub struct SendOptions {
     /// The session: its id, a unique beginning of its id, or its name
+    #[arg(add = completion::sessions())]
     session: String,
     /// The input; several words are joined with spaces. Put -- before text that begins with -
     #[arg(required_unless_present = "secret")]
@@ -56,6 +58,7 @@ pub async fn send(client: &Client, options: &SendOptions) -> Result<ExitCode, Fa
 #[derive(Debug, Args)]
 pub struct KeysOptions {
     /// The session: its id, a unique beginning of its id, or its name
+    #[arg(add = completion::sessions())]
     session: String,
     /// The names of the keys, such as C-c, Up, Enter or Down*3; ptyd types every other word as it is
     #[arg(required = true)]

@@ -7,6 +7,7 @@ use clap::Args;
 use client::Client;
 use futures_util::stream::{self, StreamExt};
 
+use crate::completion;
 use crate::exit::Failure;
 use crate::print;
 use crate::sessions::{self, AT_ONCE_MAX, Habits};
@@ -16,6 +17,7 @@ use crate::sessions::{self, AT_ONCE_MAX, Habits};
 pub struct KillOptions {
     /// The sessions: their ids, unique beginnings of their ids, or their names
     #[arg(required_unless_present = "all")]
+    #[arg(add = completion::sessions())]
     sessions: Vec<String>,
     /// End all live sessions
     #[arg(long, conflicts_with = "sessions")]

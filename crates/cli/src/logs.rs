@@ -9,6 +9,7 @@ use clap::Args;
 use client::Client;
 use jiff::Timestamp;
 
+use crate::completion;
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
 use crate::print;
@@ -19,6 +20,7 @@ use crate::units;
 #[derive(Debug, Args)]
 pub struct LogsOptions {
     /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
+    #[arg(add = completion::sessions())]
     session: Option<String>,
     /// Continue with new output until the session ends
     #[arg(long, short)]

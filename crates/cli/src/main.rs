@@ -25,6 +25,7 @@ mod input;
 mod kill;
 mod login;
 mod logs;
+mod ls;
 mod open;
 mod paths;
 mod piped_stdin;
@@ -46,6 +47,7 @@ mod shim;
 mod skill;
 mod status;
 mod stop;
+mod table;
 mod token;
 mod tty;
 mod units;
@@ -86,7 +88,7 @@ enum Command {
     Mcp(shim::Options),
     /// List sessions
     #[command(visible_aliases = ["ps", "list"])]
-    Ls(sessions::LsOptions),
+    Ls(ls::LsOptions),
     /// Start a session and print its id
     #[command(alias = "new-session")]
     New(sessions::NewOptions),
@@ -124,7 +126,7 @@ enum Command {
     #[command(alias = "watch")]
     Events(events::EventsOptions),
     /// Print a one-time link to the page of all sessions, and open it in a browser
-    #[command(alias = "web")]
+    #[command(aliases = ["web", "ui", "dashboard"])]
     Open(open::OpenOptions),
     /// Show the server, its sessions, and what waits for a person
     #[command(alias = "info")]
@@ -134,6 +136,8 @@ enum Command {
     Top(status::TopOptions),
     /// Print everything that the server knows about a session, as JSON
     Inspect(sessions::InspectOptions),
+    /// Give a session another name
+    Rename(sessions::RenameOptions),
     /// Change the size of a session's terminal
     Resize(sessions::ResizeOptions),
     /// End sessions
@@ -226,6 +230,7 @@ enum Schema {
 }
 
 fn main() -> ExitCode {
+    completion::answer(Cli::command);
     if std::env::args_os().len() <= 1 {
         print::lines(Cli::command().render_help());
         return ExitCode::from(exit::USAGE);
@@ -252,9 +257,14 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Serve(options) => serve::serve(&cli.paths, paths, &options),
         Command::Mcp(options) => Ok(shim::run(&options, &paths)),
-        Command::Ls(options) => run_requests(sessions::ls(&client()?, &options)),
+        Command::Ls(options) => run_requests(ls::ls(&client()?, &options)),
         Command::New(options) => run_requests(sessions::new(&daemon::client(&paths)?, &options)),
-        Command::Run(options) => run_requests(run::run(&daemon::client(&paths)?, &paths, &options)),
+        Command::Run(options) => {
+            let its = daemon::client(&paths)?;
+            // Without --detach, its session ends with it.
+            let its = if options.stays() { its } else { its.calling_itself("ptyd-run") };
+            run_requests(run::run(&its, &paths, &options))
+        }
         Command::Exec(options) => run_requests(run::run(&client()?, &paths, &options.into_run())),
         Command::ShellPrefix(options) => run_requests(shell_prefix::shell_prefix(&paths, &options)),
         Command::Record(options) => run_requests(record::record(&paths, options)),
@@ -269,6 +279,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Status(options) => run_requests(status::status(&client()?, &paths, &options)),
         Command::Top(options) => run_requests(status::top(&client()?, &options)),
         Command::Inspect(options) => run_requests(sessions::inspect(&client()?, &options)),
+        Command::Rename(options) => run_requests(sessions::rename(&client()?, &options)),
         Command::Resize(options) => run_requests(sessions::resize(&client()?, &options)),
         Command::Logs(options) => run_requests(logs::logs(&client()?, &options)),
         Command::Search(options) => run_requests(search::search(&client()?, &options)),
@@ -294,7 +305,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Setup(options) => setup::setup(&paths, &options),
         Command::Skill(options) => skill::skill(&options),
         Command::AgentContext => skill::agent_context(Cli::command()),
-        Command::Completion(options) => completion::completion(Cli::command(), &options),
+        Command::Completion(options) => completion::completion(&options),
         Command::Man(options) => completion::man(Cli::command(), &options),
         Command::Version => {
             print::line(format_args!("ptyd {}", env!("CARGO_PKG_VERSION")))?;

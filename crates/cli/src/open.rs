@@ -8,6 +8,7 @@ use api::{TicketPage, TicketRequest, TicketScope};
 use clap::Args;
 use client::Client;
 
+use crate::completion;
 use crate::exit::Failure;
 use crate::{print, sessions};
 
@@ -15,6 +16,7 @@ use crate::{print, sessions};
 #[derive(Debug, Args)]
 pub struct OpenOptions {
     /// The session to show: its id, a unique beginning of its id, or its name [default: all sessions]
+    #[arg(add = completion::sessions())]
     session: Option<String>,
     /// Only print the link
     #[arg(long, short)]

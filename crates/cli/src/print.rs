@@ -19,9 +19,15 @@ pub fn line(text: impl Display) -> Result<(), Failure> {
     data(format_args!("{text}\n"))
 }
 
-/// Prints a value as JSON. Control and invisible characters are escaped, which is the same JSON.
+/// A value as JSON. Control and invisible characters are escaped, which is the same JSON.
+pub fn json_text(value: &impl serde::Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(Failure::new)?;
+    Ok(plain_json(&text) + "\n")
+}
+
+/// Prints a value as JSON.
 pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    line(plain_json(&serde_json::to_string_pretty(value).map_err(Failure::new)?))
+    data(json_text(value)?)
 }
 
 /// The same in one line.

@@ -14,6 +14,7 @@ use clap::Args;
 use client::Client;
 use rustix::fs::{Mode, OFlags};
 
+use crate::completion;
 use crate::exit::Failure;
 use crate::follow::Patience;
 use crate::paths::Paths;
@@ -27,6 +28,7 @@ use crate::{daemon, print, units};
 pub struct RecordOptions {
     /// The session to record, live or ended: its id, a unique beginning of its id, or its name
     #[arg(required_unless_present = "command", conflicts_with_all = ["command", "name", "size", "cwd", "shell", "env", "timeout"])]
+    #[arg(add = completion::sessions())]
     session: Option<String>,
     /// Write to this file, which must not exist yet; -: standard output [default: the session's name or id, with
     /// .cast]
@@ -52,7 +54,7 @@ pub struct RecordOptions {
 pub async fn record(paths: &Paths, options: RecordOptions) -> Result<ExitCode, Failure> {
     let RecordOptions { session, output, format, name, start, timeout, command } = options;
     if let Some(given) = session {
-        let client = Client::unix(&paths.socket);
+        let client = Client::unix(&paths.socket).calling_itself("ptyd-record");
         let session = sessions::find(&client, &given).await?;
         Cast::begin(output, &session)?.write(&client, &session, format).await?;
         return Ok(ExitCode::SUCCESS);

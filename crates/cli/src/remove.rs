@@ -9,6 +9,7 @@ use client::Client;
 use futures_util::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::completion;
 use crate::exit::Failure;
 use crate::kill::{Outcomes, counted};
 use crate::sessions::{self, AT_ONCE_MAX};
@@ -19,6 +20,7 @@ use crate::{print, units};
 pub struct RmOptions {
     /// The sessions: their ids, unique beginnings of their ids, or their names
     #[arg(required = true)]
+    #[arg(add = completion::sessions())]
     sessions: Vec<String>,
     /// Also remove live sessions, which are killed first
     #[arg(long, short)]

@@ -20,6 +20,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
 use crate::attached_terminal::{self, TypingEnd};
+use crate::completion;
 use crate::detach_key::{DetachKey, DetachScanner};
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
@@ -33,6 +34,7 @@ use crate::{print, shim, tty, units};
 pub struct RunOptions {
     /// Run in this session [default: a new session that ends with the command]
     #[arg(long, short, conflicts_with_all = ["cwd", "shell", "env", "size"])]
+    #[arg(add = completion::sessions())]
     session: Option<String>,
     /// Run the command in the session's nested shell, such as one over ssh or in a container; ptyd prints the output when the
     /// command has ended
@@ -87,6 +89,7 @@ struct RunHabits {
 #[derive(Debug, Args)]
 pub struct ExecOptions {
     /// The session: its id, a unique beginning of its id, or its name
+    #[arg(add = completion::sessions())]
     session: String,
     /// Give up after this long, such as 90s or 5m, with exit code 124 [default: never]
     #[arg(long, value_name = "TIME", value_parser = units::time)]
@@ -107,6 +110,11 @@ impl ExecOptions {
 }
 
 impl RunOptions {
+    /// Whether its session stays.
+    pub fn stays(&self) -> bool {
+        self.detach
+    }
+
     /// Runs a line in this session.
     pub fn line(session: String, line: String) -> Self {
         Self {

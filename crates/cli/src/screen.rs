@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use client::Client;
 
+use crate::completion;
 use crate::exit::Failure;
 use crate::{print, sessions};
 
@@ -16,6 +17,7 @@ use crate::{print, sessions};
 #[derive(Debug, Args)]
 pub struct ScreenOptions {
     /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
+    #[arg(add = completion::sessions())]
     session: Option<String>,
     /// Print the bytes that paint the screen, with its colours
     #[arg(long, short = 'e', conflicts_with = "json")]

@@ -9,7 +9,7 @@ use client::Client;
 use ptyd_core::credentials::named_secrets::name_problem;
 
 use crate::exit::Failure;
-use crate::sessions::table;
+use crate::table::fitted;
 use crate::{print, tty};
 
 /// The options of `secret`.
@@ -66,7 +66,7 @@ pub async fn secret(client: &Client, options: &SecretOptions) -> Result<ExitCode
                 print::json(&all)?;
             } else if !all.is_empty() {
                 let head = ["NAME", "SET", "PROFILES"].map(str::to_owned).to_vec();
-                print::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
+                print::data(fitted(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
             }
         }
         SecretCommand::Rm { names } => {

@@ -1,46 +1,25 @@
-//! `ls`, `new`, `send`, `keys` and `resize`, and how the command line identifies a session.
+//! `new`, `send`, `keys` and `resize`, and how the command line identifies a session.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use api::{
-    ConfinementTier, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, Exit, SessionStatus, TerminalSession,
+    ConfinementTier, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, Foreground, RenameRequest, SessionStatus,
+    TerminalSession,
 };
 use clap::Args;
 use client::{Client, ClientError};
-use futures_util::stream::{self, StreamExt};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::{Number, Value};
-use terminal::quote;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::completion;
 use crate::exit::Failure;
 use crate::serve::quoted;
 use crate::{print, tty, units};
 
 /// Sessions handled at once: the end of each may take the grace period of its processes.
 pub const AT_ONCE_MAX: usize = 16;
-
-/// The options of `ls`.
-#[derive(Debug, Args)]
-pub struct LsOptions {
-    /// Also list ended sessions
-    #[arg(long, short)]
-    all: bool,
-    /// Print only the ids
-    #[arg(long, short, conflicts_with = "json")]
-    quiet: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Print the list every 2 s; `ptyd top` also shows the resources that sessions use
-    #[arg(long, short, conflicts_with_all = ["json", "quiet"])]
-    watch: bool,
-    // The list is always long.
-    #[arg(short = 'l', hide = true)]
-    _long: bool,
-}
 
 /// Options of other tools that change nothing here: their command acts on a terminal, and so does ours.
 #[derive(Debug, Args)]
@@ -51,102 +30,6 @@ pub struct Habits {
 
 /// The time between two lists of `ls --watch` and `top`.
 pub const WATCH_EVERY: Duration = Duration::from_secs(2);
-
-/// Lists sessions.
-pub async fn ls(client: &Client, options: &LsOptions) -> Result<ExitCode, Failure> {
-    loop {
-        if options.watch && tty::is_shown() {
-            print::data(tty::CLEAR)?;
-        }
-        list(client, options).await?;
-        if !options.watch {
-            return Ok(ExitCode::SUCCESS);
-        }
-        tokio::time::sleep_until(tokio::time::Instant::now() + WATCH_EVERY).await;
-    }
-}
-
-async fn list(client: &Client, options: &LsOptions) -> Result<(), Failure> {
-    let all = known(client, options.all).await?;
-    if options.quiet {
-        for session in &all {
-            print::line(&session.id)?;
-        }
-    } else if options.json {
-        print::json(&all)?;
-    } else if all.is_empty() {
-        let others = if options.all { "" } else { "; `ptyd ls --all` shows ended ones" };
-        print::note(format_args!("ptyd: no sessions; `ptyd new` starts one{others}"));
-    } else {
-        let mut all = all;
-        show_command_texts(client, &mut all).await;
-        print::data(table(listed(&all, Timestamp::now())))?;
-        for session in &all {
-            if let Some(trouble) = &session.trouble {
-                print::note(format_args!("ptyd: {}: {trouble}", session.id));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Replaces the ids of running commands by their texts.
-async fn show_command_texts(client: &Client, all: &mut [TerminalSession]) {
-    let texts = stream::iter(all.iter()).map(async |session| {
-        let id = session.current_command.as_deref()?;
-        // An unknown command has ended meanwhile.
-        Some(client.command(&session.id, id, 0).await.ok()?.command)
-    });
-    let texts: Vec<_> = texts.buffered(AT_ONCE_MAX).collect().await;
-    all.iter_mut().zip(texts).for_each(|(session, text)| session.current_command = text);
-}
-
-/// The rows of the list under their headings; owners are shown if there are several.
-fn listed(all: &[TerminalSession], now: Timestamp) -> Vec<Vec<String>> {
-    let has_owners = all.windows(2).any(|pair| pair[0].owner != pair[1].owner);
-    let mut head =
-        ["ID", "NAME", "OWNER", "STATUS", "ACTIVITY", "AGE", "PID", "COMMAND", "CWD"].map(str::to_owned).to_vec();
-    let mut rows: Vec<_> = all.iter().map(|session| row(session, now)).collect();
-    if !has_owners {
-        const OWNER: usize = 2;
-        head.remove(OWNER);
-        rows.iter_mut().for_each(|row| drop(row.remove(OWNER)));
-    }
-    std::iter::once(head).chain(rows).collect()
-}
-
-/// The visible columns of a command.
-const COMMAND_COLS: usize = 40;
-
-fn row(session: &TerminalSession, now: Timestamp) -> Vec<String> {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let command = session.current_command.as_deref().map(|command| shortened(&quote::line(command), COMMAND_COLS));
-    vec![
-        session.id.clone(),
-        or_dash(session.name.clone()),
-        session.owner.clone(),
-        if session.unreachable { "unreachable".to_owned() } else { wire_name(&session.status) },
-        activity(session),
-        or_dash(session.created_at.parse().ok().map(|begun| age(now.duration_since(begun)))),
-        or_dash(session.pid.map(|pid| pid.to_string())),
-        or_dash(command),
-        session.cwd.clone(),
-    ]
-}
-
-/// The activity of its foreground; for an ended session, how it ended.
-fn activity(session: &TerminalSession) -> String {
-    match &session.exit {
-        _ if session.status != SessionStatus::Terminated && session.trouble.is_some() => "trouble".to_owned(),
-        _ if session.status != SessionStatus::Terminated => match &session.driver {
-            Some(driver) => format!("{}, {} drives", wire_name(&session.foreground), quote::line(&driver.name)),
-            None => wire_name(&session.foreground),
-        },
-        Some(Exit { exit_code: Some(code), .. }) => format!("exit {code}"),
-        Some(Exit { signal: Some(signal), .. }) => format!("by {signal}"),
-        Some(_) | None => "-".to_owned(),
-    }
-}
 
 /// A duration in its largest unit.
 pub fn age(since: SignedDuration) -> String {
@@ -159,40 +42,20 @@ pub fn age(since: SignedDuration) -> String {
     }
 }
 
-pub fn shortened(text: &str, cols: usize) -> String {
-    if text.width() <= cols {
-        return text.to_owned();
+/// The state of a foreground in words.
+pub fn state(foreground: Foreground) -> &'static str {
+    match foreground {
+        Foreground::Idle => "idle",
+        Foreground::Running | Foreground::Fullscreen => "running",
+        Foreground::InputWanted => "wants input",
+        Foreground::PasswordWanted => "wants a password",
+        Foreground::Stopped => "stopped",
     }
-    let mut left = cols - 1;
-    let fits = |c: &char| {
-        c.width().unwrap_or(0).checked_sub(left + 1).is_none() && {
-            left -= c.width().unwrap_or(0);
-            true
-        }
-    };
-    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 /// The name of a value on the wire.
 pub fn wire_name(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-/// Aligned columns, the last one unlimited. A cell's contents cannot break out of it.
-pub fn table(rows: Vec<Vec<String>>) -> String {
-    let quoted = |row: Vec<String>| row.into_iter().map(|cell| quote::line(&cell).into_owned()).collect();
-    let rows: Vec<Vec<String>> = rows.into_iter().map(quoted).collect();
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| Some(row.get(column)?.width())).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(|column| if column + 1 == columns { 0 } else { width(column) }).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width.saturating_sub(cell.width()))));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
 }
 
 /// The options of `new`.
@@ -366,6 +229,7 @@ pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Fail
 #[derive(Debug, Args)]
 pub struct ResizeOptions {
     /// The session: its id, a unique beginning of its id, or its name
+    #[arg(add = completion::sessions())]
     session: String,
     /// The new size
     #[arg(value_name = "COLSxROWS", value_parser = size)]
@@ -379,10 +243,30 @@ pub async fn resize(client: &Client, options: &ResizeOptions) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
+/// The options of `rename`.
+#[derive(Debug, Args)]
+pub struct RenameOptions {
+    /// The session: its id, a unique beginning of its id, or its name
+    #[arg(add = completion::sessions())]
+    session: String,
+    /// The new name: at most 100 characters
+    name: String,
+    #[command(flatten)]
+    _habits: Habits,
+}
+
+/// Gives a live session another name.
+pub async fn rename(client: &Client, options: &RenameOptions) -> Result<ExitCode, Failure> {
+    let session = find(client, &options.session).await?;
+    client.rename(&session.id, &RenameRequest { name: options.name.clone() }).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// The options of `inspect`.
 #[derive(Debug, Args)]
 pub struct InspectOptions {
     /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
+    #[arg(add = completion::sessions())]
     session: Option<String>,
 }
 
@@ -515,36 +399,5 @@ mod tests {
     fn a_size_is_columns_and_rows() {
         assert_eq!(size("80x24"), Ok(Dimensions { cols: 80, rows: 24 }));
         assert!(["80", "80x", "x24", "80X24", "80x24x1", "-1x2"].iter().all(|text| size(text).is_err()));
-    }
-
-    #[test]
-    fn a_table_is_as_wide_as_its_widest_cells_are_on_a_terminal() {
-        let rows = [["漢字", "x", "end"], ["abc", "é", ""]].map(|row| row.map(str::to_owned).to_vec()).to_vec();
-        assert_eq!(table(rows), "漢字  x  end\nabc   é\n");
-    }
-
-    #[test]
-    fn a_row_shows_a_sessions_age_its_command_and_its_end() {
-        let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
-        let live = TerminalSession {
-            created_at: "2026-01-01T21:00:00Z".to_owned(),
-            current_command: Some(format!("printf '\x1b[2J\n' {}", "x".repeat(100))),
-            cwd: "/tmp/d\x1b]0;PWN\x07\nFAKE".to_owned(),
-            ..session("s0-a", Some("w"), "running")
-        };
-        let ended = TerminalSession {
-            exit: Some(Exit { exit_code: Some(3), signal: None, reason: String::new(), at: String::new() }),
-            ..session("s0-b", None, "terminated")
-        };
-        let rows = listed(&[live.clone(), ended], now);
-        assert_eq!(rows[0], ["ID", "NAME", "STATUS", "ACTIVITY", "AGE", "PID", "COMMAND", "CWD"]);
-        assert_eq!(rows[1][..5], ["s0-a", "w", "running", "idle", "3h"]);
-        assert_eq!(rows[1][6].width(), COMMAND_COLS);
-        assert_eq!(table(rows.clone()).matches(|c: char| c.is_control()).count(), rows.len(), "line ends alone");
-        assert_eq!(rows[2][2..4], ["terminated", "exit 3"]);
-        let full = TerminalSession { trouble: Some("the disk is full".to_owned()), ..live.clone() };
-        assert_eq!(row(&full, now)[4], "trouble");
-        let theirs = TerminalSession { owner: "agent".to_owned(), ..live.clone() };
-        assert_eq!(listed(&[live, theirs], now)[2][2], "agent");
     }
 }

@@ -196,21 +196,30 @@ impl Place {
             return result;
         };
         let name = self.name(conversation);
-        let query = SessionListQuery { name: Some(name.clone()), ..SessionListQuery::default() };
         let is_idle = |session: &TerminalSession| {
             session.status == SessionStatus::Running && session.foreground == Foreground::Idle
         };
+        let mut number = 1;
         loop {
-            let mut idle: Vec<_> = client.list_as(&query).await?.terminals.into_iter().filter(is_idle).collect();
-            if idle.is_empty() {
-                idle.push(client.create(&self.request(Some(name.clone())), None).await?);
-            }
-            for session in idle {
-                match self.run_within(client, paths, command, &session.id).await {
-                    // Another command of the conversation was faster.
-                    Err(failure) if failure.reason == Some(ErrorCode::SessionBusy) => {}
-                    result => return result,
+            // Commands at the same time have sessions of their own.
+            let name = if number == 1 { name.clone() } else { format!("{name}-{number}") };
+            let query = SessionListQuery { name: Some(name.clone()), ..SessionListQuery::default() };
+            let session = match client.list_as(&query).await?.terminals.into_iter().next() {
+                Some(session) if is_idle(&session) => session,
+                Some(_) => {
+                    number += 1;
+                    continue;
                 }
+                None => match client.create(&self.request(Some(name)), None).await {
+                    Ok(session) => session,
+                    // Another command of the conversation was faster.
+                    Err(error) if error.code() == Some(ErrorCode::NameTaken) => continue,
+                    Err(error) => return Err(error.into()),
+                },
+            };
+            match self.run_within(client, paths, command, &session.id).await {
+                Err(failure) if failure.reason == Some(ErrorCode::SessionBusy) => number += 1,
+                result => return result,
             }
         }
     }

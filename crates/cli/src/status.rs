@@ -11,7 +11,8 @@ use terminal::quote;
 
 use crate::exit::Failure;
 use crate::paths::Paths;
-use crate::sessions::{self, WATCH_EVERY, table, wire_name};
+use crate::sessions::{self, WATCH_EVERY};
+use crate::table::fitted;
 use crate::{print, tty, units};
 
 /// The options of `status`.
@@ -61,7 +62,7 @@ pub async fn status(client: &Client, paths: &Paths, options: &StatusOptions) -> 
     ))?;
     for session in asking {
         let name = session.name.as_deref().unwrap_or(&session.id);
-        print::line(format_args!("          {}: {}", quote::line(name), wire_name(&session.foreground)))?;
+        print::line(format_args!("          {}: {}", quote::line(name), sessions::state(session.foreground)))?;
     }
     for one in waiting {
         let session = one.session_name.as_deref().unwrap_or(&one.session_id);
@@ -94,11 +95,11 @@ pub async fn top(client: &Client, options: &TopOptions) -> Result<ExitCode, Fail
                 format!("{:.1}", usage.cpu),
                 format!("{:.1}", usage.memory),
                 usage.processes.to_string(),
-                wire_name(&session.foreground),
+                sessions::state(session.foreground).to_owned(),
                 session.cwd.clone(),
             ]
         });
-        let list = table(std::iter::once(head).chain(rows).collect());
+        let list = fitted(std::iter::once(head).chain(rows).collect());
         if interval.is_zero() {
             print::data(list)?;
             return Ok(ExitCode::SUCCESS);

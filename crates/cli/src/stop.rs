@@ -14,6 +14,7 @@ use client::{Client, ClientError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::completion;
 use crate::exit::Failure;
 use crate::kill::counted;
 use crate::paths::Paths;
@@ -31,6 +32,7 @@ const AFTER_HELP: &str = "Every session keeps running, and the next server takes
 pub struct StopOptions {
     // A person may mean a session, which `kill` ends.
     #[arg(hide = true)]
+    #[arg(add = completion::sessions())]
     session: Option<String>,
 }
 

@@ -8,7 +8,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use client::Client;
 
 use crate::exit::Failure;
-use crate::sessions::{table, tier, wire_name};
+use crate::sessions::{tier, wire_name};
+use crate::table::fitted;
 use crate::{print, units};
 
 /// The choice that whoever makes a token of scope `write` has.
@@ -135,7 +136,7 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
                     "SECRETS",
                 ];
                 let head = head.map(str::to_owned).to_vec();
-                print::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
+                print::data(fitted(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
             }
         }
         TokenCommand::Revoke { names } => {

@@ -1,6 +1,7 @@
 //! This process's terminal: its size, raw mode, and output on it; raw mode and output are undone on every exit path.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::io::{self, BufRead, Read, Write};
 
 use api::Dimensions;
@@ -26,6 +27,12 @@ pub fn size() -> Option<Dimensions> {
 /// Whether output is shown on a terminal.
 pub fn is_shown() -> bool {
     isatty(stdout())
+}
+
+/// Whether output has colours: on a terminal that knows some, unless the person wants none (no-color.org).
+pub fn has_colours() -> bool {
+    let is = |name, unwanted: &dyn Fn(&OsStr) -> bool| std::env::var_os(name).is_some_and(|value| unwanted(&value));
+    is_shown() && !is("NO_COLOR", &|value| !value.is_empty()) && !is("TERM", &|value| value == "dumb")
 }
 
 /// Whether a person can type and read.

@@ -7,6 +7,7 @@ use api::{EndedBy, WaitAnswer, WaitRequest};
 use clap::Args;
 use client::Client;
 
+use crate::completion;
 use crate::exit::{self, Failure};
 use crate::follow::Patience;
 use crate::sessions::{self, wire_name};
@@ -22,6 +23,7 @@ const AFTER_HELP: &str = "It prints why it returned: ended (with the exit code o
 #[command(after_help = AFTER_HELP)]
 pub struct WaitOptions {
     /// The session: its id, a unique beginning of its id, or its name [default: the only live session]
+    #[arg(add = completion::sessions())]
     session: Option<String>,
     /// Also return when the output has text that matches this regular expression
     #[arg(long = "for", value_name = "REGEX")]

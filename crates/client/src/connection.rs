@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{Builder, SendRequest};
-use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderValue, UPGRADE};
+use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderValue, UPGRADE, USER_AGENT};
 use hyper::upgrade::Upgraded;
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
@@ -147,13 +147,15 @@ pub(crate) struct Pool {
     token: Option<String>,
     /// The name that the client gives itself.
     pub(crate) name: Option<String>,
+    /// The name of its program.
+    pub(crate) program: &'static str,
     idle: Mutex<Vec<Sender>>,
     pub(crate) answer_max: Duration,
 }
 
 impl Pool {
     pub(crate) fn new(place: ServerAddress, token: Option<String>) -> Self {
-        Self { place, token, name: None, idle: Mutex::new(Vec::new()), answer_max: ANSWER_MAX }
+        Self { place, token, name: None, program: "ptyd", idle: Mutex::new(Vec::new()), answer_max: ANSWER_MAX }
     }
 
     pub(crate) fn is_elsewhere(&self) -> bool {
@@ -262,6 +264,7 @@ impl Pool {
             .uri(format!("{prefix}{path}"))
             .header(HOST, host)
             .header(CONTENT_TYPE, "application/json")
+            .header(USER_AGENT, format!("{}/{}", self.program, env!("CARGO_PKG_VERSION")))
             .body(Full::new(body))
             .map_err(|e| ClientError::Strange(e.to_string()))?;
         if let Some(token) = &self.token {

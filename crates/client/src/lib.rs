@@ -14,7 +14,7 @@ use std::time::Duration;
 use api::{
     Approval, ApprovalList, Capabilities, CommandExecution, CommandList, CommandListQuery, CreateRequest, Decision,
     DecisionRequest, Dimensions, Drain, DrainQuery, ExecuteRequest, InputRequest, NamedSecret, NewToken, Output,
-    OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SecretList, SecretRequest,
+    OutputQuery, Problem, ProcessList, RenameRequest, Screen, SearchAnswer, SearchQuery, SecretList, SecretRequest,
     SessionEnvironment, SessionList, SessionListQuery, SignalList, SignalRequest, TakeRequest, TerminalSession,
     Terminated, Ticket, TicketRequest, TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
 };
@@ -83,6 +83,13 @@ impl Client {
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.pool.name = Some(name.into());
+        self
+    }
+
+    /// The same as another program than `ptyd` (`User-Agent`).
+    #[must_use]
+    pub fn calling_itself(mut self, program: &'static str) -> Self {
+        self.pool.program = program;
         self
     }
 
@@ -206,6 +213,11 @@ impl Client {
     /// `POST /approvals/{approval}`.
     pub async fn decide(&self, approval: &str, decision: Decision) -> Result<Approval, ClientError> {
         self.json(post(format!("/approvals/{}", escaped(approval)), &DecisionRequest { decision })?).await
+    }
+
+    /// `POST …/rename`.
+    pub async fn rename(&self, session: &str, body: &RenameRequest) -> Result<TerminalSession, ClientError> {
+        self.json(post(format!("/terminals/{}/rename", escaped(session)), body)?).await
     }
 
     /// `POST …/resize`.

@@ -11,6 +11,7 @@ use crate::approval_wait::ApprovalWait;
 use crate::confinement_tier::ConfinementTier;
 use crate::delivery::Delivery;
 use crate::ids::SessionId;
+use crate::limits::NAME_CHARS_MAX;
 use crate::token_bounds::{TokenBounds, TokenSecret};
 
 /// The permissions of a caller; each scope includes those before it.
@@ -82,6 +83,14 @@ pub struct Origin {
     pub from_session: Option<SessionId>,
     /// The kernel says that the connected process is of the server's user, and it is in no session's tree.
     pub is_users_process: bool,
+    /// The name by which the client calls itself: by its handshake over MCP, by `User-Agent` elsewhere.
+    pub client_name: Option<Arc<str>>,
+}
+
+/// The name by which a client calls itself, as far as it is one for people.
+pub fn client_name(told: &str) -> Option<Arc<str>> {
+    let plain: String = told.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
+    Some(plain.trim()).filter(|name| !name.is_empty()).map(Arc::from)
 }
 
 impl PartialEq for Origin {
@@ -184,7 +193,7 @@ impl Principal {
     /// Whether a person may be acting, else why not: a tool or a program in a session is none, and a program in a session that is not
     /// confined can read the server's own token, which it would show over TCP.
     pub(crate) fn may_be_a_person(&self) -> Result<(), NoPerson> {
-        let Origin { door, transport, from_session, is_users_process } = &self.origin;
+        let Origin { door, transport, from_session, is_users_process, .. } = &self.origin;
         if from_session.is_some() || *door == Door::Mcp {
             return Err(NoPerson(
                 "only a person can do this, at the command line or over REST; no tool and no program in a session can",

@@ -12,10 +12,12 @@ async def test_a_name_is_taken_for_the_id_and_an_unknown_one_names_the_sessions(
     assert f"{session.id} (build server)" in unknown.text
     malformed = await workspace.agent.at("s0-nope").run("echo no")
     assert f"{session.id} (build server)" in malformed.text
-    # Two of one name: neither is guessed.
-    other = await workspace.session(name="build server")
-    twice = await named.run("echo no")
-    assert (twice.is_error, session.id in twice.text, other.id in twice.text) == (True, True, True), twice.text
+
+
+async def test_a_name_has_one_session_and_the_refusal_names_it(workspace):
+    session = await workspace.session(name="build server")
+    twice = await workspace.agent.call("start_terminal_session", name="build server")
+    assert (twice.is_error, session.id in twice.text, "already named build server" in twice.text) == (True, True, True), twice.text
 
 
 async def test_the_list_shows_the_commands_and_no_known_facts(workspace):

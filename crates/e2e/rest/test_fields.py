@@ -52,6 +52,7 @@ ELSEWHERE = {
         for field in "TerminalSession.driver Driver.name Driver.client Driver.since Driver.until".split()
     },
     "WaitAnswer.lineExitCode": "a_wait_tells_the_code_of_the_last_typed_line_and_of_nothing_else",
+    "TerminalSession.viewers": "an_attached_person_is_listed_and_no_longer_after_leaving",
     "TerminalSession.unreachable": "a_request_to_a_silent_holder_is_refused_in_time_and_others_notice_nothing",
     "TerminalSession.trouble": "a_full_disk_stops_the_program_and_room_lets_it_continue",
 }
@@ -172,6 +173,7 @@ def test_every_field_of_every_answer_has_its_documented_form(witness):
     ask("GET", "/approvals")
     ask("DELETE", "/tokens/{token}", token="witness")
     ask("GET", "/audit", query="?limit=5")
+    ask("POST", f"{of}/rename", {"name": "watcher"}, **at)
     ask("POST", f"{of}/resize", {"cols": 90, "rows": 30}, **at)
     ask("POST", f"{of}/resize", {"cols": 0, "rows": 1}, **at)
     ask("GET", "/terminals", query="?limit=1")

@@ -22,6 +22,8 @@ pub use sys::confinement::{Namespaces, Rules};
 pub const SOCKET_FILE: &str = "control";
 /// The file in a session's folder that says how the session was started.
 pub const SPEC_FILE: &str = "spec";
+/// Its successor while it is written.
+pub(crate) const NEW_SPEC_FILE: &str = "spec.new";
 /// The folder for the temporary files of a confined session, while it lives.
 pub const TEMPORARY_FOLDER: &str = "tmp";
 /// The file in a session's folder that says which process holds it.

@@ -73,7 +73,7 @@ EndedBy: TypeAlias = Literal['accepted', 'ended', 'matched', 'input_wanted', 'st
 Enforcer: TypeAlias = Literal['cgroup', 'rlimit', 'holder', 'server']
 
 
-ErrorCode: TypeAlias = Literal['malformed_body', 'invalid_field', 'body_too_large', 'body_late', 'malformed_head', 'unauthorized', 'host_refused', 'origin_refused', 'forbidden', 'policy_denied', 'approval_needed', 'route_not_found', 'method_not_allowed', 'upgrade_required', 'session_not_found', 'other_node', 'command_not_found', 'token_not_found', 'session_ended', 'session_alive', 'session_busy', 'session_not_ready', 'nothing_runs', 'input_stalled', 'session_driven', 'would_echo', 'already_decided', 'limit_reached', 'rate_limited', 'key_reused', 'start_failed', 'session_unreachable', 'resources_exhausted', 'removal_continues', 'server_draining', 'server_restarting', 'node_unreachable', 'internal']
+ErrorCode: TypeAlias = Literal['malformed_body', 'invalid_field', 'body_too_large', 'body_late', 'malformed_head', 'unauthorized', 'host_refused', 'origin_refused', 'forbidden', 'policy_denied', 'approval_needed', 'route_not_found', 'method_not_allowed', 'upgrade_required', 'session_not_found', 'other_node', 'command_not_found', 'token_not_found', 'session_ended', 'session_alive', 'session_busy', 'session_not_ready', 'nothing_runs', 'input_stalled', 'session_driven', 'would_echo', 'already_decided', 'limit_reached', 'rate_limited', 'key_reused', 'name_taken', 'start_failed', 'session_unreachable', 'resources_exhausted', 'removal_continues', 'server_draining', 'server_restarting', 'node_unreachable', 'internal']
 
 
 EventKind: TypeAlias = Literal['session.created', 'session.terminated', 'command.started', 'command.completed', 'attention', 'limit', 'approval.requested', 'approval.decided', 'keyboard.taken', 'keyboard.returned', 'gap']
@@ -213,6 +213,10 @@ class Receiver(TypedDict):
     name: str
     pid: int
     state: ProcessState
+
+
+class RenameRequest(TypedDict, closed=True):
+    name: str
 
 
 class ResourceUsage(TypedDict):
@@ -433,6 +437,7 @@ TakeRequest = TypedDict(
 class TerminalSession(TypedDict):
     boundary: Boundary
     cargo: NotRequired[str]
+    clientName: NotRequired[str]
     confinement: NotRequired[ConfinementTier]
     connection: Connection
     createdAt: str
@@ -467,6 +472,7 @@ class TerminalSession(TypedDict):
     status: SessionStatus
     trouble: NotRequired[str]
     unreachable: NotRequired[bool]
+    viewers: NotRequired[list[str]]
 
 
 class TerminateQuery(TypedDict, closed=True):
@@ -662,6 +668,7 @@ class ProcessList(TypedDict):
 class Resized(TypedDict):
     boundary: Boundary
     cargo: NotRequired[str]
+    clientName: NotRequired[str]
     confinement: NotRequired[ConfinementTier]
     connection: Connection
     createdAt: str
@@ -697,6 +704,7 @@ class Resized(TypedDict):
     success: bool
     trouble: NotRequired[str]
     unreachable: NotRequired[bool]
+    viewers: NotRequired[list[str]]
 
 
 class Screen(TypedDict):

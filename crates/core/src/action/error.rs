@@ -191,6 +191,17 @@ pub enum ActionError {
         /// The key.
         key: String,
     },
+    /// Another live session of the owner has the name.
+    #[error(
+        "session {session} is already named {}: use it, choose another name, or end or rename it first",
+        terminal::quote::line(name)
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// The session that has it.
+        session: SessionId,
+    },
     /// The session could not be started.
     #[error("the session could not be started: {why}")]
     Start {
@@ -279,6 +290,7 @@ impl ActionError {
             Self::NoToken { .. } => "token_not_found",
             Self::Limit { .. } => "limit_reached",
             Self::KeyReused { .. } => "key_reused",
+            Self::NameTaken { .. } => "name_taken",
             Self::Start { .. } => "start_failed",
             Self::Unreachable { .. } => "session_unreachable",
             Self::Exhausted { .. } | Self::NotRecorded { .. } => "resources_exhausted",

@@ -53,6 +53,7 @@ impl Action {
             Self::FindSession(_) => ("find session", Read, Reading, false),
             Self::Show(_) => ("show", Read, Reading, false),
             Self::Terminate(_) => ("terminate", Write, Ending, true),
+            Self::Rename { .. } => ("rename", Write, Change, false),
             Self::Resize { .. } => ("resize", Write, Ending, false),
             Self::Execute(execute) => ("execute", Write, Change, execute.wait.is_some()),
             Self::Commands { .. } => ("commands", Read, Reading, false),

@@ -96,6 +96,13 @@ pub enum Action {
     Show(SessionId),
     /// End a session. → [`Outcome::Terminated`]
     Terminate(Terminate),
+    /// Change a session's name. → [`Outcome::Session`]
+    Rename {
+        /// The session.
+        session: SessionId,
+        /// The new name.
+        name: String,
+    },
     /// Change a terminal's size. → [`Outcome::Session`]
     Resize {
         /// The session.

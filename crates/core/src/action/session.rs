@@ -213,6 +213,10 @@ pub struct SessionView {
     pub limits_hit: Vec<LimitHit>,
     /// The client that has taken its keyboard.
     pub driver: Option<Arc<Driver>>,
+    /// The name by which the client that started it calls itself.
+    pub client_name: Option<String>,
+    /// The principals of its viewers, one name for each viewer.
+    pub viewers: Vec<String>,
 }
 
 /// The answer to a request that takes the keyboard.

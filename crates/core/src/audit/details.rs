@@ -297,6 +297,9 @@ pub(super) fn details(action: &Action) -> Details {
             };
             Details { signal: Some(signal_name(*signo)), target: Some(target), ..of_session(session) }
         }
+        Action::Rename { session, name } => {
+            Details { session_name: Some(name.clone()), ..of_session(session) }
+        }
         Action::Resize { session, cols, rows } => {
             Details { size: Some(format!("{cols}x{rows}")), ..of_session(session) }
         }

@@ -44,6 +44,8 @@ pub(super) struct Caller<'a> {
     credential: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_name: Option<Cow<'a, str>>,
     door: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     transport: Option<&'static str>,
@@ -57,6 +59,7 @@ impl Caller<'_> {
         Caller {
             principal: Cow::Owned(self.principal.into_owned()),
             client: owned(self.client),
+            client_name: owned(self.client_name),
             from_session: owned(self.from_session),
             ..self
         }
@@ -70,6 +73,7 @@ impl<'a> From<&'a Principal> for Caller<'a> {
             scope: principal.scope.name(),
             credential: if principal.pass.is_some() { "token" } else { "user" },
             client: principal.client.as_deref().map(|client| cut(client, AUDIT_NAME_BYTES_MAX).into()),
+            client_name: principal.origin.client_name.as_deref().map(|name| cut(name, AUDIT_NAME_BYTES_MAX).into()),
             door: principal.origin.door.name(),
             transport: principal.origin.transport.map(|transport| transport.name()),
             from_session: principal.origin.from_session.as_ref().map(|session| session.as_str().into()),

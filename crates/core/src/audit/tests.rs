@@ -29,8 +29,13 @@ fn log(folder: &Path) -> AuditLog {
 }
 
 fn ann() -> Principal {
-    let origin =
-        Origin { door: Door::Mcp, transport: Some(TransportKind::Unix), from_session: None, is_users_process: false };
+    let origin = Origin {
+        door: Door::Mcp,
+        transport: Some(TransportKind::Unix),
+        from_session: None,
+        is_users_process: false,
+        client_name: None,
+    };
     Principal { origin, ..Principal::named("ann", Scope::Write) }
 }
 

@@ -16,7 +16,7 @@ use super::on_disk::on_disk;
 use super::processes::Census;
 use super::session_metadata::SessionMetadata;
 use super::unreachable::Unreachable;
-use crate::action::{ActionError, EndReason, SessionView};
+use crate::action::{ActionError, EndReason, SessionStatus, SessionView};
 use crate::host::holders;
 use crate::ids::{NoSessionId, SessionId};
 use crate::limits;
@@ -299,7 +299,7 @@ impl KnownSessions {
     fn named(&self, principal: &Principal, name: &str) -> Vec<SessionId> {
         // Before the others: one that is adopted meanwhile is in both.
         let unexamined = self.adoption.unexamined.named(name);
-        let is_it = |meta: &SessionMetadata| meta.name.as_deref() == Some(name) && may_see(principal, meta);
+        let is_it = |meta: &SessionMetadata| meta.name.is(name) && may_see(principal, meta);
         let mut named: Vec<SessionId> = {
             // In the order of every other place that takes both.
             let live = locked(&self.live);
@@ -311,6 +311,22 @@ impl KnownSessions {
         named.sort();
         named.dedup();
         named
+    }
+
+    /// The live session of this owner that has this name, other than this one. One whose shell has exited has it no more.
+    pub(super) fn holder_of_name(&self, owner: &str, name: &str, other_than: &SessionId) -> Option<SessionId> {
+        let unexamined = self.adoption.unexamined.named(name);
+        let is_it =
+            |id: &SessionId, meta: &SessionMetadata| id != other_than && meta.owner == owner && meta.name.is(name);
+        let lives = |handle: &&Handle| handle.status() != Some(SessionStatus::Terminated) && !handle.is_gone();
+        let known = {
+            let live = locked(&self.live);
+            let unreachable = locked(&self.adoption.unreachable);
+            let mut held = live.values().filter(lives).filter(|handle| is_it(&handle.shared.id, &handle.shared.meta));
+            let id = held.next().map(|handle| handle.shared.id.clone());
+            id.or_else(|| unreachable.values().find(|it| is_it(&it.id, &it.meta)).map(|it| it.id.clone()))
+        };
+        known.or_else(|| unexamined.into_iter().find(|id| is_it(id, &self.unexamined(id).meta)))
     }
 
     fn unknown(&self, principal: &Principal, id: &str) -> ActionError {
@@ -326,7 +342,7 @@ impl KnownSessions {
             seen.truncate(NAMED_MAX);
         }
         seen.sort_by(|a, b| a.id.cmp(&b.id));
-        let named = seen.iter().map(|shared| match &shared.meta.name {
+        let named = seen.iter().map(|shared| match &shared.meta.name.get() {
             None => shared.id.to_string(),
             Some(name) => format!("{} ({})", shared.id, terminal::quote::line(name)),
         });

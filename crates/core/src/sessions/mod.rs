@@ -24,6 +24,7 @@ mod launch;
 mod lifecycle;
 mod live_sessions;
 mod name_locks;
+mod names;
 mod node_directory;
 mod node_records;
 mod on_disk;
@@ -56,6 +57,7 @@ mod unix_peers;
 mod unreachable;
 mod viewer_cursor;
 mod viewer_feed;
+mod viewers;
 mod views;
 mod wait_external_conditions;
 

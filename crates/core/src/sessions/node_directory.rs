@@ -83,6 +83,7 @@ struct SessionRecord {
     profile: Option<String>,
     confinement: Option<ConfinementTier>,
     driver: Option<Arc<Driver>>,
+    client_name: Option<String>,
 }
 
 impl SessionRecord {
@@ -107,6 +108,7 @@ impl SessionRecord {
             profile: view.profile.clone(),
             confinement: view.confinement,
             driver: view.driver.clone(),
+            client_name: view.client_name.clone(),
         }
     }
 
@@ -147,6 +149,8 @@ impl SessionRecord {
             limits: Vec::new(),
             limits_hit: Vec::new(),
             driver: self.driver,
+            client_name: self.client_name,
+            viewers: Vec::new(),
         }
     }
 }

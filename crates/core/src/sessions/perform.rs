@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::actions::{
     commands, create, default_session, drain, environment, execute, idempotency, input, list, missed_ends,
-    named_secrets, output, processes, purge, recording_extent, resize, screen, search_range, secret, signals,
+    named_secrets, output, processes, purge, recording_extent, rename, resize, screen, search_range, secret, signals,
     take_over, task, terminate, tokens, wait_from_cursor, watch,
 };
 use super::approvals::record_decision;
@@ -100,6 +100,9 @@ async fn attempt(
                 terminate::terminate(services, principal, terminate).await
             };
             ended.map(|ended| Outcome::Terminated(Box::new(ended)))
+        }
+        Action::Rename { session, name } => {
+            rename::rename(services, principal, session, name).await.map(|s| Outcome::Session(Box::new(s)))
         }
         Action::Resize { session, cols, rows } => {
             resize::resize(services, principal, session, *cols, *rows).await.map(|s| Outcome::Session(Box::new(s)))

@@ -60,7 +60,7 @@ impl Open {
         SecretRequest {
             name,
             session,
-            session_name: handle.shared.meta.name.clone(),
+            session_name: handle.shared.meta.name.get(),
             command,
             reader,
             prompt: prompt.text,

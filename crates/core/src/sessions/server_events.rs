@@ -101,17 +101,18 @@ impl ServerEvents {
     pub(crate) fn notify(&self, shared: &Shared, what: ServerEventKind) {
         self.metrics.happened(&what);
         if let ServerEventKind::Completed(command) = &what {
-            self.audit.command_ended(&shared.meta.owner, shared.meta.name.as_deref(), command);
+            self.audit.command_ended(&shared.meta.owner, shared.meta.name.get().as_deref(), command);
             self.spans.ended(command);
         }
         if let ServerEventKind::Terminated(_) = &what {
             self.spans.session_ended(&shared.id);
         }
         if let ServerEventKind::Returned(driver, end) = &what {
-            let session = (&shared.id, shared.meta.owner.as_str(), shared.meta.name.as_deref());
+            let name = shared.meta.name.get();
+            let session = (&shared.id, shared.meta.owner.as_str(), name.as_deref());
             self.audit.take_over_ended(session, driver, *end);
         }
-        self.add(shared.id.clone(), shared.meta.owner.clone(), shared.meta.name.clone(), what);
+        self.add(shared.id.clone(), shared.meta.owner.clone(), shared.meta.name.get(), what);
     }
 
     /// Appends a decision. Its session may have ended.

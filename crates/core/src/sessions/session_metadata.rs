@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use journal::{MaskedText, Masks};
 use serde::{Deserialize, Serialize};
@@ -16,13 +16,14 @@ use crate::action::{ConfinementTier, Limits, NamedAction, PolicyView};
 use crate::credentials::secret_masks;
 use crate::host::containers::ContainerSettings;
 use crate::host::holders::SessionFolder;
+use crate::mutex::locked;
 use crate::principal::Detach;
 
 /// The part of a spec that the holder does not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SessionMetadata {
-    pub(crate) name: Option<String>,
+    pub(crate) name: GivenName,
     pub(crate) owner: String,
     pub(crate) shell: String,
     pub(crate) login: bool,
@@ -60,6 +61,46 @@ pub(crate) struct SessionMetadata {
     pub(crate) secrets: GivenSecrets,
 }
 
+/// A session's name, which a person can change while it lives.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct GivenName(Mutex<Option<String>>);
+
+impl GivenName {
+    pub(crate) fn get(&self) -> Option<String> {
+        locked(&self.0).clone()
+    }
+
+    pub(crate) fn is(&self, name: &str) -> bool {
+        locked(&self.0).as_deref() == Some(name)
+    }
+
+    pub(crate) fn set(&self, name: Option<String>) {
+        *locked(&self.0) = name;
+    }
+}
+
+impl From<Option<String>> for GivenName {
+    fn from(name: Option<String>) -> Self {
+        Self(Mutex::new(name))
+    }
+}
+
+/// A copy is renamed for itself.
+impl Clone for GivenName {
+    fn clone(&self) -> Self {
+        self.get().into()
+    }
+}
+
+impl PartialEq for GivenName {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for GivenName {}
+
 /// How the session was created.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -69,6 +110,8 @@ pub(crate) struct CreationMetadata {
     pub(crate) boot_us: u64,
     /// The hash of the request, if it had an idempotency key.
     pub(crate) asked: Option<u64>,
+    /// The name by which the client that created it calls itself.
+    pub(crate) client_name: Option<String>,
 }
 
 /// A client's default session, which is started again when its shell has ended.

@@ -19,7 +19,7 @@ impl KnownSessions {
         let own = shared.as_ref().map(|shared| shared.folder.masks().clone());
         let all = [self.backends.secrets.masks()].into_iter().chain(own);
         let masks = all.filter(|masks| !masks.is_none()).collect();
-        (shared.and_then(|shared| shared.meta.name.clone()), masks)
+        (shared.and_then(|shared| shared.meta.name.get()), masks)
     }
 
     /// The present view, even if the session ends at this moment.

@@ -10,6 +10,7 @@ use wire::Spec;
 use super::backends::Backends;
 use super::session_metadata::SessionMetadata;
 use super::taint::Taint;
+use super::viewers::Viewers;
 use crate::action::{ActionError, StartupFailure};
 use crate::host::holders::MaskedFolder;
 use crate::ids::SessionId;
@@ -41,6 +42,12 @@ pub(crate) struct Shared {
     pub(crate) stalled: AtomicBool,
     /// Whether a policy can still prove its commands.
     pub(crate) taint: Taint,
+    /// The end that its row in the history has.
+    pub(crate) recorded_end: Mutex<Option<u64>>,
+    /// Held while it is renamed.
+    pub(crate) renames: Mutex<()>,
+    /// The people and pages that follow it.
+    pub(crate) viewers: Viewers,
 }
 
 impl Shared {
@@ -89,12 +96,30 @@ impl Shared {
         self.reader.len().is_ok_and(|size| size.0 < end)
     }
 
+    /// Puts its row into the history. A change of its name at this moment keeps the end that it has there.
+    pub(crate) fn put_row(&self, ended_us: Option<u64>) {
+        let mut recorded = locked(&self.recorded_end);
+        *recorded = ended_us.or(*recorded);
+        self.backends.store.put_session(self.row(*recorded));
+    }
+
+    /// Changes its name, on the disk first.
+    pub(crate) fn rename(&self, name: String) -> std::io::Result<()> {
+        let _turn = locked(&self.renames);
+        let meta = self.meta.clone();
+        meta.name.set(Some(name.clone()));
+        self.folder.replace_spec(&Spec { meta: meta.encode(), ..self.spec.clone() })?;
+        self.meta.name.set(Some(name));
+        self.put_row(None);
+        Ok(())
+    }
+
     /// Its row in the history, with the time of its end.
     pub(crate) fn row(&self, ended_us: Option<u64>) -> SessionRow {
         SessionRow {
             id: self.id.to_string(),
             owner: self.meta.owner.clone(),
-            name: self.meta.name.clone(),
+            name: self.meta.name.get(),
             created_us: self.meta.created_us,
             ended_us,
             key: self.meta.key.clone(),

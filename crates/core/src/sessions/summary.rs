@@ -43,7 +43,7 @@ impl Summary {
         let (cols, rows) = self.size;
         SessionView {
             id: shared.id.clone(),
-            name: shared.meta.name.clone(),
+            name: shared.meta.name.get(),
             status: self.status,
             shell: shared.meta.shell.clone(),
             pid: self.pid,
@@ -75,6 +75,8 @@ impl Summary {
             limits: resource_limits::kept(&shared.spec, &shared.meta.limits),
             limits_hit: self.limits_hit.clone(),
             driver: self.driver.clone(),
+            client_name: shared.meta.creation.client_name.clone(),
+            viewers: shared.viewers.names(),
         }
     }
 }

@@ -58,7 +58,7 @@ impl Unreachable {
         let folder = folder.masked(meta.secrets.masks());
         if let (true, Some(row)) = (spec.session.is_empty(), row) {
             meta = SessionMetadata {
-                name: row.name.clone(),
+                name: row.name.clone().into(),
                 owner: row.owner.clone(),
                 created_us: row.created_us,
                 key: row.key.clone(),
@@ -96,7 +96,7 @@ impl Unreachable {
         let (cols, rows) = (self.spec.cols.max(1), self.spec.rows.max(1));
         SessionView {
             id: self.id.clone(),
-            name: self.meta.name.clone(),
+            name: self.meta.name.get(),
             // Only the events show whether it has had a prompt, and they may be long or damaged.
             status: if self.shell_pid.is_some() { SessionStatus::Running } else { SessionStatus::Creating },
             shell: self.meta.shell.clone(),
@@ -129,6 +129,8 @@ impl Unreachable {
             limits: resource_limits::kept(&self.spec, &self.meta.limits),
             limits_hit: Vec::new(),
             driver: None,
+            client_name: self.meta.creation.client_name.clone(),
+            viewers: Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use journal::{Offset, Read};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 use super::ended::session::EndedSession;
 use super::handle::Handle;
@@ -15,6 +15,7 @@ use super::render::stream::stream;
 use super::session::{Request, ScreenSnapshot};
 use super::shared::Shared;
 use super::viewer_feed::{Noted, Published};
+use super::viewers::ViewerPlace;
 use crate::action::{ActionError, Boxed, Feed, Piece, SessionEvent, ViewerSnapshot};
 
 /// One viewer's cursor in a session.
@@ -31,7 +32,7 @@ pub(in crate::sessions) struct ViewerCursor {
     /// An event at or before this offset waits for no more bytes: it is inside a control sequence that is held back.
     due: u64,
     handovers: Handovers,
-    _place: Option<Arc<OwnedSemaphorePermit>>,
+    _place: Option<Arc<ViewerPlace>>,
 }
 
 /// The next step.
@@ -61,7 +62,7 @@ impl Feed for ViewerCursor {
 
 impl ViewerCursor {
     /// Follows a live session; without an offset from the present end of its output.
-    pub(in crate::sessions) fn live(handle: Handle, since: Option<u64>, place: OwnedSemaphorePermit) -> Self {
+    pub(in crate::sessions) fn live(handle: Handle, since: Option<u64>, place: ViewerPlace) -> Self {
         let mut published = handle.feed.clone();
         let (cursor, seen) = {
             let now = published.borrow_and_update();

@@ -193,6 +193,24 @@ async fn a_visit_leaves_the_screen_and_the_cursor_as_they_were() {
 }
 
 #[tokio::test]
+// promise: cli-15
+async fn an_attached_person_is_listed_and_no_longer_after_leaving() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let viewers = async || server.client().session(&shell.id).await.expect("it lives").viewers;
+    assert_eq!(viewers().await, Vec::<String>::new());
+    let mut person = attached(&server, &shell.id, 80, 24);
+    eventually("the person is listed", async || (viewers().await.len() == 1).then_some(())).await;
+    let name = server.client().session(&shell.id).await.expect("it lives").owner;
+    let listed = server.ptyd(&["ls"]).output().expect("it runs").stdout;
+    let listed = String::from_utf8(listed).expect("text");
+    assert!(listed.lines().nth(1).is_some_and(|row| row.contains(&format!("  {name}  "))), "{listed}");
+    person.types(b"\x1c\x1c");
+    person.leaves();
+    eventually("nobody is listed", async || viewers().await.is_empty().then_some(())).await;
+}
+
+#[tokio::test]
 async fn an_attached_person_follows_a_program_that_switches_screens() {
     let server = Server::start();
     let shell = server.session().await;

@@ -101,8 +101,8 @@ async fn sessions_are_made_listed_typed_at_read_and_ended() {
     assert_eq!((&list[0]["id"], &list[0]["name"]), (&Value::from(id), &Value::from("work")));
     let (list, _, _) = ptyd(&server, &["ls"]);
     let words: Vec<Vec<&str>> = list.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(words[0], ["ID", "NAME", "STATUS", "ACTIVITY", "AGE", "PID", "COMMAND", "CWD"]);
-    assert_eq!((words[1][..3].to_vec(), words[1][6]), (vec![id, "work", "running"], "-"));
+    assert_eq!(words[0], ["NAME", "CLIENT", "STATE", "RUNS", "SINCE", "ATTACHED", "FOLDER"]);
+    assert_eq!(words[1][..4], ["work", "ptyd", "idle", "-"]);
 
     assert_eq!(
         ptyd(&server, &["run", "-s", "work", "cd /usr; echo first"]),
@@ -126,7 +126,8 @@ async fn sessions_are_made_listed_typed_at_read_and_ended() {
     let list: Value = serde_json::from_str(&list).expect("JSON");
     assert_eq!(list[0]["status"], "terminated");
     let (list, _, _) = ptyd(&server, &["ls", "--all"]);
-    assert!(list.contains("terminated  by HUP"), "how it ended: {list}");
+    // Its last command is that of `run -s`, and what was typed behind it is none.
+    assert!(list.contains("ended, code 0  pwd"), "how it ended: {list}");
 }
 
 #[tokio::test]

@@ -113,6 +113,8 @@ pub(crate) fn session(view: action::SessionView, base_url: &str) -> TerminalSess
         limits_enforced_by: view.limits.iter().map(|kept| (limit(kept.limit), enforcer(kept.enforcer))).collect(),
         limits_hit: view.limits_hit.iter().map(limit_hit).collect(),
         driver: view.driver.as_deref().map(driver),
+        client_name: view.client_name,
+        viewers: view.viewers,
     }
 }
 

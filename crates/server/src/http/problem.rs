@@ -69,6 +69,7 @@ impl From<ActionError> for ProblemResponse {
             ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, None),
             ActionError::Limit { .. } => (ErrorCode::LimitReached, None),
             ActionError::KeyReused { .. } => (ErrorCode::KeyReused, None),
+            ActionError::NameTaken { .. } => (ErrorCode::NameTaken, Some("name".to_owned())),
             ActionError::Start { .. } => (ErrorCode::StartFailed, None),
             ActionError::Unreachable { .. } => (ErrorCode::SessionUnreachable, None),
             ActionError::Exhausted { .. } | ActionError::NotRecorded { .. } => (ErrorCode::ResourcesExhausted, None),

@@ -97,6 +97,12 @@ impl Caller {
         }
     }
 
+    /// The same for a client that calls itself so.
+    pub fn with_client_name(self, name: Option<Arc<str>>) -> Self {
+        let origin = Origin { client_name: name, ..self.principal.origin.clone() };
+        Self { principal: Arc::new(Principal { origin, ..Principal::clone(&self.principal) }), ..self }
+    }
+
     /// Where a person types the password that a program of this session wants, if it wants one and the caller was not told.
     pub async fn password_place(&self, session: &SessionView) -> PasswordPlace {
         if session.foreground != Foreground::PasswordWanted || session.status != SessionStatus::Running {

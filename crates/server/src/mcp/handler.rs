@@ -42,7 +42,7 @@ use super::url_elicitation;
 use ptyd_core::action::{ActionError, ClientContext, PersonReply, TaskSupport};
 use ptyd_core::approval_wait::ApprovalWait;
 use ptyd_core::limits::{APPROVAL_LIFETIME, EXECUTE_TIMEOUT, TIMEOUT_MAX};
-use ptyd_core::principal::Principal;
+use ptyd_core::principal::{Principal, client_name};
 
 /// The field for the shim's number of a request, which stays the same when the request is sent again.
 pub const REQUEST_NUMBER: &str = "ptyd/request";
@@ -112,7 +112,8 @@ impl Handler {
         let parts = context.extensions.get::<Parts>();
         // Over HTTP one handler serves all connections of a principal.
         let origin = parts.and_then(|parts| Some(parts.extensions.get::<Principal>()?.origin.clone()));
-        self.caller.with_structured_answers(parts.is_some_and(asks)).with_origin(origin)
+        let name = context.client_info().and_then(|client| client_name(&client.name));
+        self.caller.with_structured_answers(parts.is_some_and(asks)).with_origin(origin).with_client_name(name)
     }
 
     async fn answer(

@@ -223,6 +223,8 @@ pub(super) fn session() -> SessionView {
         limits: Vec::new(),
         limits_hit: Vec::new(),
         driver: None,
+        client_name: None,
+        viewers: Vec::new(),
     }
 }
 

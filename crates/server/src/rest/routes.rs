@@ -1,8 +1,9 @@
 //! The table of routes: the method, the path, the handler, and the description.
 
 use api::ErrorCode::{
-    AlreadyDecided, ApprovalNeeded, CommandNotFound, InputStalled, NothingRuns, PolicyDenied, RemovalContinues,
-    ServerDraining, SessionAlive, SessionBusy, SessionDriven, SessionEnded, SessionNotReady, StartFailed, WouldEcho,
+    AlreadyDecided, ApprovalNeeded, CommandNotFound, InputStalled, NameTaken, NothingRuns, PolicyDenied,
+    RemovalContinues, ServerDraining, SessionAlive, SessionBusy, SessionDriven, SessionEnded, SessionNotReady,
+    StartFailed, WouldEcho,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -58,7 +59,7 @@ fn of_sessions() -> Vec<Route> {
                 .keyed()
                 .json::<api::TerminalSession>(201, "The session.")
                 .with("Location", "The session's path.")
-                .refuses(&[StartFailed, PolicyDenied, ApprovalNeeded, ServerDraining]),
+                .refuses(&[NameTaken, StartFailed, PolicyDenied, ApprovalNeeded, ServerDraining]),
         ),
         on_get(
             "/terminals",
@@ -74,6 +75,16 @@ fn of_sessions() -> Vec<Route> {
             say("getSession", "Get a session")
                 .details("An ended session is included until its folder is removed.")
                 .json::<api::TerminalSession>(200, "The session with the resource usage of its processes."),
+        ),
+        on_post(
+            "/terminals/{session}/rename",
+            post(sessions::rename),
+            say("renameSession", "Rename a session")
+                .details("The name has to differ from those of the owner's other live sessions.")
+                .body::<api::RenameRequest>(json!({ "name": "web" }))
+                .needed()
+                .json::<api::TerminalSession>(200, "The session with its new name.")
+                .refuses(&[NameTaken, SessionEnded]),
         ),
         on_get(
             "/terminals/{session}/environment",

@@ -43,13 +43,7 @@ pub(super) async fn create(
 
 fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, ProblemResponse> {
     let size = body.dimensions.map(|d| extract::size("dimensions.", d)).transpose()?;
-    if body.name.as_ref().is_some_and(|n| !is_name(n)) {
-        let most = limits::NAME_CHARS_MAX;
-        return Err(ProblemResponse::field(
-            "name",
-            format!("must be 1 to {most} characters without control characters"),
-        ));
-    }
+    body.name.as_deref().map_or(Ok(()), check_name)?;
     if body.cwd.as_ref().is_some_and(|c| !c.starts_with('/') || c.contains('\0')) {
         return Err(ProblemResponse::field("cwd", "must be an absolute path"));
     }
@@ -129,8 +123,12 @@ fn to_limits(request: api::Limits) -> Result<Limits, ProblemResponse> {
     Ok(limits)
 }
 
-fn is_name(name: &str) -> bool {
-    (1..=limits::NAME_CHARS_MAX).contains(&name.chars().count()) && !name.contains(char::is_control)
+fn check_name(name: &str) -> Result<(), ProblemResponse> {
+    let most = limits::NAME_CHARS_MAX;
+    if (1..=most).contains(&name.chars().count()) && !name.contains(char::is_control) {
+        return Ok(());
+    }
+    Err(ProblemResponse::field("name", format!("must be 1 to {most} characters without control characters")))
 }
 
 pub(super) async fn list(
@@ -224,6 +222,16 @@ fn grace(seconds: f64) -> Result<Duration, ProblemResponse> {
     is_fine
         .then(|| Duration::from_secs_f64(seconds))
         .ok_or_else(|| ProblemResponse::field("graceSeconds", format!("{seconds} is not between 0 and {most}")))
+}
+
+pub(super) async fn rename(
+    State(rest): State<Rest>,
+    Extension(principal): Extension<Principal>,
+    Session(session): Session,
+    Body(body): Body<api::RenameRequest>,
+) -> Result<Json<api::TerminalSession>, ProblemResponse> {
+    check_name(&body.name)?;
+    rest.session(&principal, Action::Rename { session, name: body.name }).await
 }
 
 pub(super) async fn resize(

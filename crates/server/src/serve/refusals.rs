@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use api::ErrorCode;
-use axum::http::{Method, Uri};
+use axum::http::{HeaderMap, Method, Uri, header};
 
 use super::rate_limit::{Buckets, Rate};
 use crate::http::connections::Transport;
 use crate::{mcp, secret_page};
 use ptyd_core::audit::{AuditLog, Refusal};
 use ptyd_core::limits::{AUDIT_REFUSALS_BURST, AUDIT_REFUSALS_PER_SECOND};
-use ptyd_core::principal::{Door, Origin, PeerSession, TransportKind, UnixPeer};
+use ptyd_core::principal::{Door, Origin, PeerSession, TransportKind, UnixPeer, client_name};
 
 /// The longest path in a line.
 const PATH_CHARS_MAX: usize = 200;
@@ -76,7 +76,7 @@ fn shown_path(path: &str) -> String {
 }
 
 /// The way on which an admitted request came.
-pub(super) fn origin(transport: Option<&Transport>, uri: &Uri) -> Origin {
+pub(super) fn origin(transport: Option<&Transport>, uri: &Uri, headers: &HeaderMap) -> Origin {
     let path = uri.path();
     let door = if path == mcp::HTTP_PATH || path == mcp::stdio_upgrade::PATH {
         Door::Mcp
@@ -98,11 +98,15 @@ pub(super) fn origin(transport: Option<&Transport>, uri: &Uri) -> Origin {
         }
         None => (None, None),
     };
-    Origin { door, transport, from_session, is_users_process: false }
+    // Its first product, without the version (RFC 9110, 10.1.5).
+    let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()?.split(['/', ' ']).next());
+    Origin { door, transport, from_session, is_users_process: false, client_name: agent.and_then(client_name) }
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     #[test]
@@ -116,13 +120,15 @@ mod tests {
     #[test]
     // promise: audit-1
     fn the_path_determines_the_door_and_the_process_the_session() {
-        let door = |path: &str| origin(None, &path.parse().expect("a path")).door;
+        let door = |path: &str| origin(None, &path.parse().expect("a path"), &HeaderMap::new()).door;
         let all = ["/mcp", "/mcp/stdio", "/terminals/s0-aaaaaaaaaa/socket", "/ask/AbC", "/terminals"];
         assert_eq!(all.map(door), [Door::Mcp, Door::Mcp, Door::WebSocket, Door::Page, Door::Rest]);
         let session = ptyd_core::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
         let of = PeerSession::Of { session: session.clone(), owner: "ann".to_owned() };
         let inside = Transport::Unix { peer: Some(UnixPeer { uid: 0, session: of }) };
-        let came = origin(Some(&inside), &"/terminals".parse().expect("a path"));
+        let agent = HeaderMap::from_iter([(header::USER_AGENT, HeaderValue::from_static("curl/8.1 (x)"))]);
+        let came = origin(Some(&inside), &"/terminals".parse().expect("a path"), &agent);
+        assert_eq!(came.client_name.as_deref(), Some("curl"));
         assert_eq!((came.transport, came.from_session), (Some(TransportKind::Unix), Some(session)));
     }
 }

@@ -68,6 +68,7 @@ pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
         ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, Code::NotFound),
         ActionError::Limit { .. } => (ErrorCode::LimitReached, Code::TooMany),
         ActionError::KeyReused { .. } => (ErrorCode::KeyReused, Code::Conflict),
+        ActionError::NameTaken { .. } => (ErrorCode::NameTaken, Code::Conflict),
         ActionError::Start { .. } => (ErrorCode::StartFailed, Code::Internal),
         ActionError::Unreachable { .. } => (ErrorCode::SessionUnreachable, Code::Internal),
         ActionError::Exhausted { .. } | ActionError::NotRecorded { .. } => {

@@ -507,6 +507,7 @@ impl OpenConnection<'_> {
             | ActionError::NoToken { .. }
             | ActionError::Limit { .. }
             | ActionError::KeyReused { .. }
+            | ActionError::NameTaken { .. }
             | ActionError::Start { .. }
             | ActionError::Exhausted { .. }
             | ActionError::Removing { .. }

@@ -15,8 +15,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use crate::SPEC_FILE;
 use crate::frames::{Decoder, Encoder};
+use crate::{NEW_SPEC_FILE, SPEC_FILE};
 pub use fields::{Handover, HandoverMethod, HardLimits, Spec};
 use sys::confinement::{Namespaces, Rules};
 
@@ -61,6 +61,23 @@ mod tag {
 impl Spec {
     /// Writes the file, readable only by its owner: the environment may hold secrets.
     pub fn store(&self, folder: &Path) -> io::Result<()> {
+        let bytes = self.checked()?;
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(SPEC_FILE))?;
+        file.write_all(&bytes)
+    }
+
+    /// Puts it in the place of the one that is there: whoever reads the file finds one of the two.
+    pub fn replace(&self, folder: &Path) -> io::Result<()> {
+        let bytes = self.checked()?;
+        let (new, target) = (folder.join(NEW_SPEC_FILE), folder.join(SPEC_FILE));
+        let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&bytes)?;
+        file.sync_data()?;
+        std::fs::rename(&new, &target)
+    }
+
+    fn checked(&self) -> io::Result<Vec<u8>> {
         let bytes = self.encode();
         if bytes.len() > SPEC_BYTES_MAX {
             let why = format!(
@@ -69,9 +86,7 @@ impl Spec {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(SPEC_FILE))?;
-        file.write_all(&bytes)
+        Ok(bytes)
     }
 
     /// Reads the file back.

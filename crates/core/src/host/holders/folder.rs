@@ -135,6 +135,11 @@ impl SessionFolder {
         Spec::load(&self.path)
     }
 
+    /// Puts another spec in its place, as a whole.
+    pub(crate) fn replace_spec(&self, spec: &Spec) -> io::Result<()> {
+        spec.replace(&self.path)
+    }
+
     /// The records of its tasks, one a line; empty if it has had none.
     pub(crate) fn tasks(&self) -> io::Result<String> {
         match std::fs::read(self.path.join(TASKS_FILE)) {

@@ -13,8 +13,8 @@ use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::launch::again::again;
 use crate::sessions::launch::created::created;
 use crate::sessions::launch::prepare::new_session;
-use crate::sessions::launch::request::owner;
-use crate::sessions::launch::start::launch;
+use crate::sessions::launch::request::{owner, wanted_name};
+use crate::sessions::launch::start::{NewOwner, launch};
 use crate::sessions::request_fingerprint::asked_for;
 use crate::sessions::services::Services;
 
@@ -47,7 +47,7 @@ pub(in crate::sessions) async fn create(
     }
     let admission = services.drain.admit()?;
     let id = SessionId::random(services.settings.node);
-    let owner = owner(principal, request)?;
+    let owner = NewOwner { owner: owner(principal, request)?, name: wanted_name(principal, request)? };
     let new = new_session(&id, principal, request, StartFiles::User);
     let (of_task, admitted) = (Arc::clone(services), admission.clone());
     // If the caller goes away meanwhile, the session still starts. A repetition has its turn only then, because it finds no session before.
@@ -70,7 +70,7 @@ pub(in crate::sessions) async fn restart(
     let admission = services.drain.admit()?;
     terminate::end(services, &old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
     let id = SessionId::random(services.settings.node);
-    let owner = old.shared.meta.owner.clone();
+    let owner = NewOwner::again(&old.shared.meta);
     let handle = launch(services, &admission, &id, owner, again(&id, &old.shared, None)).await?;
     created(services, principal, &handle).await
 }

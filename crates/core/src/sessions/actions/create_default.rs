@@ -15,8 +15,8 @@ use crate::sessions::handle::Handle;
 use crate::sessions::launch::again::launch_again;
 use crate::sessions::launch::created::created;
 use crate::sessions::launch::prepare::new_session;
-use crate::sessions::launch::request::owner;
-use crate::sessions::launch::start::launch;
+use crate::sessions::launch::request::{owner, wanted_name};
+use crate::sessions::launch::start::{NewOwner, launch};
 use crate::sessions::services::Services;
 use crate::sessions::session::Request;
 
@@ -28,7 +28,8 @@ pub(super) async fn create_default(
     client: &str,
 ) -> Result<Created, ActionError> {
     let turn = default_session::default_turn(services, client).await;
-    let (id, owner) = (SessionId::random(services.settings.node), owner(principal, request)?);
+    let id = SessionId::random(services.settings.node);
+    let owner = NewOwner { owner: owner(principal, request)?, name: wanted_name(principal, request)? };
     let (admission, handle) = match default_session::default_of(services, principal, client).await? {
         DefaultSession::Live(_, snapshot) => return Ok(Created::earlier(snapshot.view)),
         DefaultSession::Ended(old) => {

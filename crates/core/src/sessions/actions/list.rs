@@ -53,7 +53,7 @@ pub(in crate::sessions) async fn list(
     let is_asked_for = |meta: &SessionMetadata| {
         may_see(principal, meta)
             && list.owner.as_ref().is_none_or(|owner| *owner == meta.owner)
-            && list.name.as_ref().is_none_or(|name| meta.name.as_ref() == Some(name))
+            && list.name.as_ref().is_none_or(|name| meta.name.is(name))
     };
     let (handles, mut unreachable) = services.sessions.everything_live();
     let (mut all, mut holders) = (Vec::new(), HashMap::new());

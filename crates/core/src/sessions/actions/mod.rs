@@ -23,6 +23,7 @@ pub(super) mod processes;
 pub(super) mod purge;
 mod range_text;
 pub(super) mod recording_extent;
+pub(super) mod rename;
 mod report;
 pub(super) mod resize;
 pub(super) mod screen;

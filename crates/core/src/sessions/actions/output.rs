@@ -12,6 +12,7 @@ use crate::sessions::known_sessions::SessionRef;
 use crate::sessions::services::Services;
 use crate::sessions::session::{Request, ViewerLimit};
 use crate::sessions::timeline::handover::RecentHandovers;
+use crate::sessions::viewers::ViewerPlace;
 
 pub(in crate::sessions) async fn output(
     services: &Services,
@@ -35,6 +36,8 @@ pub(in crate::sessions) async fn output(
         SessionRef::Live(handle) => Some(handle),
         SessionRef::EndedSession(_) | SessionRef::Unreachable(_) => None,
     };
+    let waits = handle.as_ref().filter(|_| !read.wait.is_zero());
+    let _place = waits.and_then(|handle| ViewerPlace::of_reader(&handle.shared.viewers, principal));
     let deadline = tokio::time::Instant::now() + read.wait;
     let mut has_caught_up = false;
     let is_filtered = read.kind.is_some() || matches!(read.since, Since::Command(_));

@@ -10,6 +10,7 @@ use crate::sessions::services::Services;
 use crate::sessions::session::{NewInput, Request};
 use crate::sessions::target::Target;
 use crate::sessions::viewer_cursor::ViewerCursor;
+use crate::sessions::viewers::ViewerPlace;
 
 /// A viewer cursor, in a live session or in the records of an ended one.
 pub(in crate::sessions) async fn watch(
@@ -20,7 +21,8 @@ pub(in crate::sessions) async fn watch(
 ) -> Result<Outcome, ActionError> {
     let (session, end, feed) = match services.sessions.find(principal, id).await? {
         SessionRef::Live(handle) => {
-            let place = handle.permits.viewer()?;
+            let permit = handle.permits.viewer()?;
+            let place = ViewerPlace::of_socket(&handle.shared.viewers, principal, permit);
             // The actor answers once the replay of earlier output is complete.
             let mut snapshot = handle.ask(Request::Look).await?;
             let feed = ViewerCursor::live(handle.clone(), since, place);

@@ -138,7 +138,7 @@ fn answer_of_person(
         Verdict::Allow | Verdict::Deny => return None,
     }
     let words = Words {
-        session_name: shared.meta.name.clone(),
+        session_name: shared.meta.name.get(),
         owner: shared.meta.owner.clone(),
         policy: policy.clone(),
         rule: ruling.rule.clone(),

@@ -18,6 +18,7 @@ use crate::sessions::shared::Shared;
 use crate::sessions::taint::Taint;
 use crate::sessions::timeline::{Change, Command, Timeline, micros};
 use crate::sessions::unreachable::{Hindrance, Unreachable};
+use crate::sessions::viewers::Viewers;
 use crate::sessions::{toolchains, views};
 
 #[derive(Debug)]
@@ -242,7 +243,7 @@ fn open_with(
             damage = Some(damaged("spec", &e));
             let row = backends.store.session(id.as_str()).ok().flatten();
             let meta = row.map_or_else(SessionMetadata::default, |row| SessionMetadata {
-                name: row.name,
+                name: row.name.into(),
                 owner: row.owner,
                 created_us: row.created_us,
                 key: row.key,
@@ -273,6 +274,9 @@ fn open_with(
         is_in_turn: AtomicBool::new(true),
         stalled: AtomicBool::default(),
         taint,
+        recorded_end: Mutex::default(),
+        renames: Mutex::default(),
+        viewers: Viewers::default(),
     };
     Ok((shared, damage))
 }

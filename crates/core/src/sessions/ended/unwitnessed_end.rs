@@ -56,7 +56,7 @@ pub(in crate::sessions) fn bury(
     if let Some(command) = past.timeline.log().commands.back() {
         // The command ended with its session.
         let (row, meta) = (views::history_row(id, command), &past.shared.meta);
-        services.server_events.audit.missed_end(&meta.owner, meta.name.as_deref(), &row);
+        services.server_events.audit.missed_end(&meta.owner, meta.name.get().as_deref(), &row);
         services.history.store.put_command_in_time(row);
     }
     services.create_keys.remember_key(&past.shared.meta, id);
@@ -77,7 +77,7 @@ pub(in crate::sessions) fn record(services: &Services, id: &SessionId) -> Option
     let past = EndedSession::replay(id, &services.backends.holders.folder(id), &services.backends, put);
     if let Ok(past) = &past {
         let meta = &past.shared.meta;
-        missed.iter().for_each(|row| audit.missed_end(&meta.owner, meta.name.as_deref(), row));
+        missed.iter().for_each(|row| audit.missed_end(&meta.owner, meta.name.get().as_deref(), row));
     }
     past.inspect_err(|e| tracing::warn!(session = %id, error = %e, "its folder cannot be read")).ok()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::container;
 use super::launcher::Launcher;
-use super::start::{NewSession, launch};
+use super::start::{NewOwner, NewSession, launch};
 use crate::action::ActionError;
 use crate::host::TAG;
 use crate::ids::SessionId;
@@ -64,7 +64,11 @@ fn prepare_again(
     let mut meta = SessionMetadata {
         created_us: micros(sys::time::wall()),
         key: None,
-        creation: CreationMetadata { boot_us: sys::time::since_boot_us(), asked: None },
+        creation: CreationMetadata {
+            boot_us: sys::time::since_boot_us(),
+            asked: None,
+            client_name: old.meta.creation.client_name.clone(),
+        },
         ..old.meta.clone()
     };
     let first = meta.default.first_cwd.take().unwrap_or_else(|| spec.cwd.clone());
@@ -91,15 +95,14 @@ pub(in crate::sessions) async fn launch_again(
     old: &EndedSession,
     id: &SessionId,
 ) -> Result<Handle, ActionError> {
-    let owner = &old.shared.meta.owner;
     if let Some(cwd) = kept_directory(&services.backends, old) {
         let again = again(id, &old.shared, Some(cwd));
-        if let Ok(handle) = launch(services, admission, id, owner.clone(), again).await {
+        if let Ok(handle) = launch(services, admission, id, NewOwner::again(&old.shared.meta), again).await {
             return Ok(handle);
         }
     }
     let id = SessionId::random(services.settings.node);
-    launch(services, admission, &id, owner.clone(), again(&id, &old.shared, None)).await
+    launch(services, admission, &id, NewOwner::again(&old.shared.meta), again(&id, &old.shared, None)).await
 }
 
 /// The directory of a shell that ended by itself. A confined session keeps a directory only if it could change it, because

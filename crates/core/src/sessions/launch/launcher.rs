@@ -10,6 +10,7 @@ use crate::policy_file::PolicyFile;
 use crate::serve_error::ServeError;
 use crate::sessions::backends::Backends;
 use crate::sessions::concurrency_limits::SessionPlaces;
+use crate::sessions::names::Names;
 use crate::shell::Integration;
 
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(in crate::sessions) struct Launcher {
     pub(in crate::sessions) backends: Arc<Backends>,
     pub(super) quota: Quota,
     pub(in crate::sessions) places: SessionPlaces,
+    /// The names that sessions are about to have.
+    pub(super) names: Names,
     /// The default limits of a new session.
     pub(in crate::sessions) limits: Limits,
     /// The maximum limits of a session.
@@ -41,6 +44,7 @@ impl Launcher {
             backends,
             quota: Quota::new(config.sessions_max),
             places: SessionPlaces::new(),
+            names: Names::default(),
             limits: config.limits,
             limits_max: config.limits_max,
             integration: Integration::install(&config.state_dir).map_err(ServeError::at(&integration))?,

@@ -1,7 +1,8 @@
 //! The start of a session: a checked request, its container and its spec, and then its holder.
 
 pub(super) mod again;
-pub(in crate::sessions) mod confinement;
+pub(super) mod claim_name;
+pub(super) mod confinement;
 mod container;
 pub(super) mod created;
 pub(super) mod directory;

@@ -9,7 +9,7 @@ use super::directory::{check_directory, set_directory};
 use super::effective_profile::{EffectiveProfile, effective_profile};
 use super::launcher::Launcher;
 use super::policy_of_new::policy_of_new;
-use super::request::{checked_name, checked_size, limits_of, owner};
+use super::request::{checked_size, limits_of, owner};
 use super::spec::{Checked, spec};
 use super::start::NewSession;
 use super::variables::{get, set};
@@ -45,7 +45,6 @@ fn prepare(
     start_files: StartFiles,
 ) -> Result<NewSession, ActionError> {
     let owner = owner(principal, request)?;
-    let name = checked_name(request.name.as_deref())?;
     let mut effective = effective_profile(launcher, principal, request)?;
     if start_files == StartFiles::Clean {
         effective.profile.rc = StartFiles::Clean;
@@ -75,7 +74,7 @@ fn prepare(
         }
     }
     let shell = shell(launcher, &effective, request, inside.as_ref(), &env)?;
-    let checked = Checked { owner, name, size, cwd, confinement, policy, limits, effective, env, shell };
+    let checked = Checked { owner, size, cwd, confinement, policy, limits, effective, env, shell };
     let (spec, meta) = spec(launcher, id, principal, request, checked, inside.as_ref())?;
     let container = inside.map(|(_, inside)| inside.connection);
     Ok(NewSession { spec, meta, container })

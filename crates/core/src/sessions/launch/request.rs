@@ -6,6 +6,7 @@ use crate::action::{ActionError, Create, Limits};
 use crate::limits;
 use crate::principal::Principal;
 use crate::profile::Profile;
+use crate::sessions::names::{WantedName, checked_name};
 use crate::sessions::resource_limits;
 
 /// The owner of the session that a request starts.
@@ -19,6 +20,15 @@ pub(in crate::sessions) fn owner(principal: &Principal, request: &Create) -> Res
     }
 }
 
+/// The name of the session that a request starts.
+pub(in crate::sessions) fn wanted_name(principal: &Principal, request: &Create) -> Result<WantedName, ActionError> {
+    Ok(match checked_name(request.name.as_deref())? {
+        Some(name) => WantedName::Exactly(name),
+        None if request.is_by_model => WantedName::of_client(principal.origin.client_name.as_deref()),
+        None => WantedName::Nothing,
+    })
+}
+
 /// Checks the size of a terminal.
 pub(in crate::sessions) fn checked_size(cols: Option<u16>, rows: Option<u16>) -> Result<(u16, u16), ActionError> {
     let (cols, rows) = (cols.unwrap_or(limits::COLS_DEFAULT), rows.unwrap_or(limits::ROWS_DEFAULT));
@@ -28,15 +38,6 @@ pub(in crate::sessions) fn checked_size(cols: Option<u16>, rows: Option<u16>) ->
         }
     }
     Ok((cols, rows))
-}
-
-pub(super) fn checked_name(name: Option<&str>) -> Result<Option<String>, ActionError> {
-    let Some(name) = name.map(str::trim).filter(|n| !n.is_empty()) else { return Ok(None) };
-    if name.chars().count() > limits::NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        let problem = format!("at most {} characters and no control characters", limits::NAME_CHARS_MAX);
-        return Err(ActionError::Invalid { field: "name", problem });
-    }
-    Ok(Some(name.to_owned()))
 }
 
 /// The limits of a new session: the first of request, profile and default that sets one.

@@ -16,14 +16,15 @@ use crate::ids::SessionId;
 use crate::principal::Principal;
 use crate::sessions::request_fingerprint::asked_for;
 use crate::sessions::resource_limits;
-use crate::sessions::session_metadata::{ConfinementMetadata, CreationMetadata, DefaultMetadata, SessionMetadata};
+use crate::sessions::session_metadata::{
+    ConfinementMetadata, CreationMetadata, DefaultMetadata, GivenName, SessionMetadata,
+};
 use crate::sessions::timeline::micros;
 use crate::shell::Shell;
 
 /// A checked request.
 pub(super) struct Checked {
     pub(super) owner: String,
-    pub(super) name: Option<String>,
     /// Columns and rows.
     pub(super) size: (u16, u16),
     pub(super) cwd: PathBuf,
@@ -45,7 +46,7 @@ pub(super) fn spec(
     checked: Checked,
     inside: Option<&(ContainerSettings, StartedContainer)>,
 ) -> Result<(Spec, SessionMetadata), ActionError> {
-    let Checked { owner, name, size: (cols, rows), cwd, mut confinement, policy, limits, effective, mut env, shell } =
+    let Checked { owner, size: (cols, rows), cwd, mut confinement, policy, limits, effective, mut env, shell } =
         checked;
     let profile = &effective.profile;
     let tier = profile.confinement.as_ref().map(|confinement| confinement.tier);
@@ -78,7 +79,8 @@ pub(super) fn spec(
         rules.readable.extend(has_scripts.then(|| launcher.backends.host.resolved_path(&scripts)));
     }
     let meta = SessionMetadata {
-        name,
+        // The start gives it.
+        name: GivenName::default(),
         owner,
         shell: shell.name,
         login: effective.is_login(request),
@@ -91,6 +93,7 @@ pub(super) fn spec(
         creation: CreationMetadata {
             boot_us: sys::time::since_boot_us(),
             asked: request.key.is_some().then(|| asked_for(request)),
+            client_name: principal.origin.client_name.as_deref().map(str::to_owned),
         },
         limits,
         named_actions: request.named_actions.clone(),

@@ -1,10 +1,14 @@
 //! Starts a session: reserves its place in the quota, makes its control group, starts its holder, and gives it an actor.
 
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use wire::Spec;
 
+use super::claim_name::claim_name;
 use super::launcher::Launcher;
 use crate::action::{ActionError, ServerEventKind};
 use crate::block_in_place::block_in_place;
@@ -14,6 +18,7 @@ use crate::sessions::adoption::take_on::take_on;
 use crate::sessions::concurrency_limits::SessionPlace;
 use crate::sessions::drain::Admission;
 use crate::sessions::handle::Handle;
+use crate::sessions::names::{NameClaim, WantedName};
 use crate::sessions::node_directory::NodeDirectory;
 use crate::sessions::resource_limits;
 use crate::sessions::services::Services;
@@ -29,13 +34,28 @@ pub(in crate::sessions) struct NewSession {
     pub(super) container: Option<OwnedFd>,
 }
 
+/// The owner of a session that is about to start, and the name that the session is to have.
+#[derive(Debug, Clone)]
+pub(in crate::sessions) struct NewOwner {
+    pub(in crate::sessions) owner: String,
+    pub(in crate::sessions) name: WantedName,
+}
+
+impl NewOwner {
+    /// The same owner and name as those of an earlier session; another one may have the name by now.
+    pub(in crate::sessions) fn again(meta: &SessionMetadata) -> Self {
+        let name = meta.name.get().map_or(WantedName::Nothing, WantedName::Like);
+        Self { owner: meta.owner.clone(), name }
+    }
+}
+
 /// Starts a session of this owner, which was admitted. If its caller goes away meanwhile, the start is still completed. `prepare` makes the
 /// session's spec and starts its container, and may wait for the disk.
 pub(in crate::sessions) async fn launch(
     services: &Arc<Services>,
     admission: &Admission,
     id: &SessionId,
-    owner: String,
+    NewOwner { owner, name }: NewOwner,
     prepare: impl FnOnce(&Launcher) -> Result<NewSession, ActionError> + Send + 'static,
 ) -> Result<Handle, ActionError> {
     if services.directory.as_ref().is_some_and(NodeDirectory::is_taken) {
@@ -48,10 +68,15 @@ pub(in crate::sessions) async fn launch(
         let _admission = admission;
         let is_token = services.tokens.find_by_name(&owner).is_some();
         let count = |owner: &str, starting: &_| services.sessions.count_live(owner, starting);
-        let _reservation = services.launcher.quota.reserve(&id, owner, is_token, count)?;
+        let _reservation = services.launcher.quota.reserve(&id, owner.clone(), is_token, count)?;
         let place = services.launcher.places.take()?;
+        // Before anything is started for a session whose name is taken.
+        let early = match &name {
+            WantedName::Exactly(_) => claim_name(&services, (&id, &owner), &name).await?,
+            _ => None,
+        };
         let launched = match block_in_place(|| prepare(&services.launcher)) {
-            Ok(new) => launch_now(&services, &id, new, place).await,
+            Ok(new) => launch_as(&services, &id, &owner, (name, early), new, place).await,
             Err(e) => Err(e),
         };
         if launched.is_err() {
@@ -62,6 +87,27 @@ pub(in crate::sessions) async fn launch(
         launched
     });
     launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
+}
+
+/// Gives the session its name, which is claimed until the session has it.
+async fn launch_as(
+    services: &Arc<Services>,
+    id: &SessionId,
+    owner: &str,
+    (name, early): (WantedName, Option<NameClaim<'_>>),
+    mut new: NewSession,
+    place: SessionPlace,
+) -> Result<Handle, ActionError> {
+    let claim = match early {
+        Some(claim) => Some(claim),
+        None => {
+            let name = name.in_folder(Path::new(OsStr::from_bytes(&new.spec.cwd)));
+            claim_name(services, (id, owner), &name).await?
+        }
+    };
+    new.meta.name.set(claim.as_ref().map(|claim| claim.name.clone()));
+    new.spec.meta = new.meta.encode();
+    launch_now(services, id, new, place).await
 }
 
 async fn launch_now(

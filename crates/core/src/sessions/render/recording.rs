@@ -116,7 +116,7 @@ impl Recorder {
             CastVersion::V3 => serde_json::json!({ "version": 3, "timestamp": timestamp,
                 "term": { "cols": spec.cols, "rows": spec.rows, "type": term }, "env": { "SHELL": shell } }),
         };
-        if let Some(name) = &self.shared.meta.name {
+        if let Some(name) = &self.shared.meta.name.get() {
             header["title"] = name.as_str().into();
         }
         self.page.extend(header.to_string().into_bytes());

@@ -124,7 +124,7 @@ impl Actor {
         if self.session.cx.is_over() {
             // Before the mailbox closes: a request that finds it closed reads the ended session, with the time of its end.
             let (shared, ended_us) = (&self.session.cx.shared, self.session.cx.timeline.ended_us());
-            shared.backends.store.put_session(shared.row(Some(ended_us)));
+            shared.put_row(Some(ended_us));
         }
         self
     }

@@ -97,7 +97,7 @@ impl Publisher {
 
     /// Records a command's end from before this server, if an earlier one may not have.
     pub(super) fn note_missed_end(&self, shared: &Shared, row: &HistoryRow) {
-        self.server_events.audit.missed_end(&shared.meta.owner, shared.meta.name.as_deref(), row);
+        self.server_events.audit.missed_end(&shared.meta.owner, shared.meta.name.get().as_deref(), row);
     }
 
     /// Logs once that the session waits for disk space, and once that it continues.

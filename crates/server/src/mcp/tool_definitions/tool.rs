@@ -127,6 +127,7 @@ impl From<ActionError> for ToolError {
             | ActionError::NoToken { .. }
             | ActionError::Limit { .. }
             | ActionError::KeyReused { .. }
+            | ActionError::NameTaken { .. }
             | ActionError::Start { .. }
             | ActionError::Unreachable { .. }
             | ActionError::Exhausted { .. }

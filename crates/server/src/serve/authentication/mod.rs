@@ -281,7 +281,7 @@ pub(super) async fn check(guard: &Arc<Guard>, mut request: Request, next: Next) 
         Ok(admitted) => {
             let mut shut_out = None;
             if let Some(Authenticated { mut principal, grant }) = admitted {
-                principal.origin = refusals::origin(transport.as_ref(), request.uri());
+                principal.origin = refusals::origin(transport.as_ref(), request.uri(), request.headers());
                 let path = request.uri().path();
                 let is_decision = secret_page::is_approval(path)
                     || path.starts_with("/approvals/") && request.headers().contains_key(logins::KEY) && !has_token;
@@ -578,7 +578,7 @@ impl Admit for UnknownClient {
             }
             let paced = guard.paced(Some(transport), admitted).map_err(|(refusal, _)| refusal)?;
             let Authenticated { mut principal, grant } = paced.ok_or_else(unknown)?;
-            principal.origin = refusals::origin(Some(transport), uri);
+            principal.origin = refusals::origin(Some(transport), uri, &HeaderMap::new());
             Ok((principal, grant))
         })
     }
