@@ -1,8 +1,9 @@
 //! The table of routes: the method, the path, the handler, and the description.
 
 use api::ErrorCode::{
-    AlreadyDecided, ApprovalNeeded, CommandNotFound, InputStalled, NothingRuns, PolicyDenied, RemovalContinues,
-    ServerDraining, SessionAlive, SessionBusy, SessionDriven, SessionEnded, SessionNotReady, StartFailed, WouldEcho,
+    AlreadyDecided, ApprovalNeeded, CommandNotFound, InputStalled, NothingRuns, OtherNode, PolicyDenied,
+    RemovalContinues, ServerDraining, SessionAlive, SessionBusy, SessionDriven, SessionEnded, SessionNotReady,
+    StartFailed, WouldEcho,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -58,7 +59,7 @@ fn of_sessions() -> Vec<Route> {
                 .keyed()
                 .json::<api::TerminalSession>(201, "The session.")
                 .with("Location", "The session's path.")
-                .refuses(&[StartFailed, PolicyDenied, ApprovalNeeded, ServerDraining]),
+                .refuses(&[StartFailed, PolicyDenied, ApprovalNeeded, ServerDraining, OtherNode]),
         ),
         on_get(
             "/terminals",

@@ -49,7 +49,23 @@ pub(in crate::sessions) async fn create(
     let id = SessionId::random(services.settings.node);
     let owner = owner(principal, request)?;
     let new = new_session(&id, principal, request, StartFiles::User);
-    let handle = launch(services, &admission, &id, owner, new).await?;
+    // A server without its number starts nothing, and its claim would take the key from the other one's session.
+    let directory = services.directory.as_ref().filter(|directory| !directory.is_taken());
+    let keyed = directory.zip(request.key.as_ref());
+    if let Some((directory, key)) = keyed {
+        let (elsewhere, is_answered) = directory.claim_create(&owner, key, &id).await;
+        services.server_events.metrics.called_directory("create", is_answered);
+        if let Some(other) = elsewhere {
+            return Err(ActionError::OtherNode { node: other.node(), id: other.to_string() });
+        }
+    }
+    let launched = launch(services, &admission, &id, owner.clone(), new).await;
+    if let (Err(_), Some((directory, key))) = (&launched, keyed)
+        && services.create_keys.session(&owner, key).is_none()
+    {
+        directory.release_create(&owner, key, &id).await;
+    }
+    let handle = launched?;
     drop(turn);
     created(services, principal, &handle).await
 }
