@@ -1,8 +1,8 @@
 //! The directory of the nodes behind one load balancer, in Redis (or Valkey): which nodes serve, and the records of their sessions.
 //!
-//! Each key but the stream, the tokens and the keys of creates has one writer, the node whose number it has. A node claims its number with a lease and renews
-//! it; a second server with the same number is refused. All keys of a node have its number as their hash tag, so a cluster keeps
-//! them in one slot.
+//! Each key but the stream, the tokens and the keys of creates has one writer, the node whose number it has. A node claims its number with
+//! a lease and renews it; a second server with the same number is refused. All keys of a node have its number as their hash tag, so a
+//! cluster keeps them in one slot.
 //!
 //! | key | type | content |
 //! |---|---|---|
