@@ -120,8 +120,10 @@ impl Default for Metrics {
         let directory = "Calls to the directory of nodes, by purpose and result";
         registry.register("ptyd_directory_calls", directory, new.directory_calls.clone());
         // A rate needs the zero before the first call.
-        for (purpose, result) in [("beat", "done"), ("beat", "failed"), ("list", "done"), ("list", "failed")] {
-            let _ = new.directory_calls.get_or_create(&[("purpose", purpose), ("result", result)]);
+        for purpose in ["beat", "create", "list"] {
+            for result in ["done", "failed"] {
+                let _ = new.directory_calls.get_or_create(&[("purpose", purpose), ("result", result)]);
+            }
         }
         Self { registry, ..new }
     }

@@ -1,8 +1,8 @@
 //! The directory of the nodes behind one load balancer, in Redis (or Valkey): which nodes serve, and the records of their sessions.
 //!
-//! Each key but the stream and the tokens has one writer, the node whose number it has. A node claims its number with a lease and renews
-//! it; a second server with the same number is refused. All keys of a node have its number as their hash tag, so a cluster keeps
-//! them in one slot.
+//! Each key but the stream, the tokens and the keys of creates has one writer, the node whose number it has. A node claims its number with
+//! a lease and renews it; a second server with the same number is refused. All keys of a node have its number as their hash tag, so a
+//! cluster keeps them in one slot.
 //!
 //! | key | type | content |
 //! |---|---|---|
@@ -10,6 +10,7 @@
 //! | `ptyd:{N}:node` | string, with a lease | the instance that serves as node N |
 //! | `ptyd:{N}:owners` | set | the owners of sessions on node N |
 //! | `ptyd:{N}:sessions:OWNER` | hash | the id of each live session of an owner on node N, and its record |
+//! | `ptyd:create:HASH` | string, with an expiry | the session that an idempotency key created; the hash is of the owner and the key |
 //! | `ptyd:events` | stream | the newest events of all nodes, each with its node |
 //! | `ptyd:{tokens}:records` | hash | the hash of each named token that the nodes share, and its record |
 //! | `ptyd:{tokens}:version` | string | a random word, which is new after each change of these records |
@@ -34,8 +35,15 @@ if holder and holder ~= ARGV[1] then return {holder, 0} end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return {ARGV[1], holder and 0 or 1}";
 
-/// Frees the number, if this instance has it.
+/// Frees a claim, if this instance or session has it.
 const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+
+/// Claims the key of a create for a session, unless a session of another node has it. It returns the session that has it then.
+const CLAIM_CREATE: &str = "
+local holder = redis.call('GET', KEYS[1])
+if holder and string.sub(holder, 1, #ARGV[2]) ~= ARGV[2] then return holder end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
+return ARGV[1]";
 
 /// The version and the records of the shared tokens, unless the version is the known one.
 const TOKENS: &str = "
@@ -149,6 +157,37 @@ impl Directory {
     /// Frees the number, so that its sessions are unreachable at once.
     pub async fn release(&self) -> Result<(), Error> {
         Script::new(RELEASE).key(self.key("node")).arg(&self.instance).invoke_async(&mut self.connection.clone()).await
+    }
+
+    /// Claims the key of a create for a session of this node, and returns the session that has the key: this one, or one of another node.
+    /// Another session of this node loses it.
+    pub async fn claim_create(&self, key: &CreateKey, id: &str, own_prefix: &str) -> Result<String, Error> {
+        Script::new(CLAIM_CREATE)
+            .key(&key.0)
+            .arg(id)
+            .arg(own_prefix)
+            .arg(CREATE_KEY_LASTS.as_millis() as u64)
+            .invoke_async(&mut self.connection.clone())
+            .await
+    }
+
+    /// Frees the key of a create that has made no session.
+    pub async fn release_create(&self, key: &CreateKey, id: &str) -> Result<(), Error> {
+        Script::new(RELEASE).key(&key.0).arg(id).invoke_async(&mut self.connection.clone()).await
+    }
+
+    /// Writes the keys of the creates of this node's sessions again. It leaves those that a session of another node has.
+    pub async fn renew_creates(&self, keys: &[(CreateKey, String)]) -> Result<(), Error> {
+        let lasts = CREATE_KEY_LASTS.as_millis() as u64;
+        for some in keys.chunks(CREATE_KEYS_AT_ONCE) {
+            let mut all = pipe();
+            for (key, id) in some {
+                all.cmd("SET").arg(&key.0).arg(id).arg("NX").arg("PX").arg(lasts).ignore();
+                all.cmd("PEXPIRE").arg(&key.0).arg(lasts).ignore();
+            }
+            let () = all.query_async(&mut self.connection.clone()).await?;
+        }
+        Ok(())
     }
 
     /// Replaces all records of this node by these, at once.
@@ -316,6 +355,24 @@ impl TokenChange {
         self.new.is_empty() && self.replaced.is_empty() && self.gone.is_empty()
     }
 }
+
+/// The key under which all nodes find the session that an idempotency key of an owner has created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateKey(String);
+
+impl CreateKey {
+    /// The key for this hash of the owner and the idempotency key.
+    pub fn new(hash: &[u8]) -> Self {
+        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self(format!("ptyd:create:{hash}"))
+    }
+}
+
+/// The key of a create lasts for so long after its node has last written it.
+const CREATE_KEY_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// So many keys of creates are written at once.
+const CREATE_KEYS_AT_ONCE: usize = 1_000;
 
 /// The records of the shared tokens. The hash tag keeps them in the slot of their version.
 const TOKENS_RECORDS: &str = "ptyd:{tokens}:records";

@@ -39,6 +39,11 @@ impl CreateKeys {
         locked(&self.keys).get(&(owner.to_owned(), key.to_owned())).cloned()
     }
 
+    /// All keys, with their owners and sessions.
+    pub(super) fn all(&self) -> Vec<((String, String), SessionId)> {
+        locked(&self.keys).iter().map(|(key, id)| (key.clone(), id.clone())).collect()
+    }
+
     /// The last default session of a client.
     pub(super) fn default_of(&self, client: &str) -> Option<SessionId> {
         locked(&self.defaults).get(client).map(|(_, id)| id.clone())

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use directory::{Claim, Directory, Error, Event, OtherNode, Record, is_refused};
+use directory::{Claim, CreateKey, Directory, Error, Event, OtherNode, Record, is_refused};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::shared_tokens::SharedTokens;
 use super::timeline::{micros, time};
@@ -28,6 +29,9 @@ const LEASE: Duration = Duration::from_secs(15);
 
 /// A list waits this long for the records of other nodes.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A create with a key waits this long for the directory.
+const CREATE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// This node's part of the directory.
 #[derive(Debug)]
@@ -211,6 +215,21 @@ impl NodeDirectory {
         (views, is_whole)
     }
 
+    /// Claims the key of a create for a session that this node is about to start. It returns the session of another node that has the key.
+    /// The second value is false if the directory did not answer: then this node alone knows the key.
+    pub(super) async fn claim_create(&self, owner: &str, key: &str, id: &SessionId) -> (Option<SessionId>, bool) {
+        let (key, own_prefix) = (create_key(owner, key), format!("s{}-", id.node()));
+        let claim = self.directory.claim_create(&key, id.as_str(), &own_prefix);
+        let Ok(Ok(holder)) = tokio::time::timeout(CREATE_PATIENCE, claim).await else { return (None, false) };
+        (SessionId::parse(&holder).ok().filter(|holder| holder != id), true)
+    }
+
+    /// Frees the key of a create that has made no session.
+    pub(super) async fn release_create(&self, owner: &str, key: &str, id: &SessionId) {
+        let key = create_key(owner, key);
+        let _ = tokio::time::timeout(CREATE_PATIENCE, self.directory.release_create(&key, id.as_str())).await;
+    }
+
     /// Shows these events of this node to the others, oldest first.
     pub(super) async fn show(&self, events: &[(EventPlace, Arc<ServerEvent>)]) -> Result<(), Error> {
         let event = |(place, event): &(EventPlace, Arc<ServerEvent>)| {
@@ -240,6 +259,7 @@ impl NodeDirectory {
         &self,
         written: &mut Option<HashMap<SessionId, Record>>,
         records: impl Fn() -> HashMap<SessionId, Record>,
+        creates: impl Fn() -> Vec<((String, String), SessionId)>,
     ) -> Result<bool, Error> {
         match self.directory.claim().await? {
             Claim::Taken(instance) => {
@@ -259,7 +279,12 @@ impl NodeDirectory {
         let now = records();
         match written.take() {
             // An earlier server of this node may have left some, or the directory may have lost some.
-            None => self.directory.replace(&now.values().cloned().collect::<Vec<_>>()).await?,
+            None => {
+                self.directory.replace(&now.values().cloned().collect::<Vec<_>>()).await?;
+                let keyed =
+                    |((owner, key), id): ((String, String), SessionId)| (create_key(&owner, &key), id.to_string());
+                self.directory.renew_creates(&creates().into_iter().map(keyed).collect::<Vec<_>>()).await?;
+            }
             Some(known) => {
                 let is_new = |id: &SessionId, record: &Record| known.get(id) != Some(record);
                 let new: Vec<Record> = now.iter().filter(|(id, it)| is_new(id, it)).map(|(_, it)| it.clone()).collect();
@@ -279,6 +304,15 @@ impl NodeDirectory {
 pub(super) fn record(view: &SessionView) -> Option<(SessionId, Record)> {
     let facts = serde_json::to_string(&SessionRecord::of(view)).ok()?;
     Some((view.id.clone(), Record { owner: view.owner.clone(), id: view.id.to_string(), facts }))
+}
+
+/// The directory's key for an idempotency key of an owner: a client may have put a secret into its key.
+fn create_key(owner: &str, key: &str) -> CreateKey {
+    let mut hash = Sha256::new();
+    hash.update((owner.len() as u64).to_le_bytes());
+    hash.update(owner);
+    hash.update(key);
+    CreateKey::new(&hash.finalize())
 }
 
 /// A name for this server that the next one with the same state directory has, too, and no server on another machine.

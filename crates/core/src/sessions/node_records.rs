@@ -79,7 +79,7 @@ async fn write(
     shown: &mut u64,
 ) -> Result<(), Error> {
     let extent = if written.is_none() { Exchange::Whole } else { Exchange::News };
-    if !directory.beat(written, || records(services)).await? {
+    if !directory.beat(written, || records(services), || services.create_keys.all()).await? {
         return Ok(());
     }
     let (events, newest) = services.server_events.own_since(*shown, services.settings.node);

@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use api::{ErrorCode, EventKind, SessionListQuery, TokenScope};
+use api::{CreateRequest, ErrorCode, EventKind, SessionListQuery, TokenScope};
 use client::Client;
 use e2e::{Binary, Follower, Home, Mcp, Redis, Server, Session, Start, eventually, lacks, token};
 use serde_json::json;
@@ -235,6 +235,51 @@ async fn a_follower_at_any_node_gets_the_events_of_all_nodes_once_and_in_order()
         let expected: Vec<usize> = (0..2).flat_map(exits).collect();
         assert_eq!(told, [expected.clone(), expected]);
     }
+}
+
+/// The session that a create with this key made at a node, or the answer of a node that has found it at another one.
+async fn create_once(node: &Server, body: &CreateRequest, key: &str) -> Result<String, String> {
+    match node.client().create(body, Some(key)).await {
+        Ok(made) => Ok(made.id),
+        Err(error) if error.code() == Some(ErrorCode::OtherNode) => Err(error.to_string()),
+        Err(error) => Err(format!("refused: {error}")),
+    }
+}
+
+#[tokio::test]
+// promise: node-7
+async fn a_create_with_one_key_at_two_nodes_makes_one_session() {
+    let Some(Fleet { mut redis, one, two, home: _home, .. }) = fleet().await else { return };
+    let plain = CreateRequest::default();
+    let mut keys = 0;
+    for round in 0..3 {
+        let key = format!("at-once-{round}");
+        let answers = tokio::join!(create_once(&one, &plain, &key), create_once(&two, &plain, &key));
+        let ((Ok(made), Err(told)) | (Err(told), Ok(made))) = answers else { panic!("{answers:?}") };
+        assert!(told.contains(&format!("{made} is on node")), "{told}");
+        keys += 1;
+    }
+    // A create that fails leaves the key to the next one, at any node.
+    let faulty = CreateRequest { cwd: Some("/no/such/folder".into()), ..CreateRequest::default() };
+    let failed = create_once(&one, &faulty, "failed").await.expect_err("no such folder");
+    assert!(failed.starts_with("refused: "), "{failed}");
+    let made = create_once(&two, &plain, "failed").await.expect("a session");
+    assert!(made.starts_with("s2-"), "{made}");
+    keys += 1;
+    // The node has its keys from its store after a restart, and writes them into an emptied directory.
+    two.kill9();
+    redis.empty();
+    two.again();
+    let all = async || (redis.does(&["KEYS", "ptyd:create:*"]).lines().count() == keys).then_some(());
+    eventually("the directory has every key again", all).await;
+    let told = create_once(&one, &plain, "failed").await.expect_err("node 2 has it");
+    assert!(told.contains(&format!("{made} is on node 2")), "{told}");
+    assert_eq!(create_once(&two, &plain, "failed").await, Ok(made.clone()));
+    // Without the directory, a node knows its own keys only.
+    redis.kill();
+    assert_eq!(create_once(&two, &plain, "failed").await, Ok(made));
+    let alone = create_once(&one, &plain, "alone").await.expect("a session");
+    assert_eq!(create_once(&one, &plain, "alone").await, Ok(alone));
 }
 
 /// Whether this token is valid at a node.

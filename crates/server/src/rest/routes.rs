@@ -1,7 +1,7 @@
 //! The table of routes: the method, the path, the handler, and the description.
 
 use api::ErrorCode::{
-    AlreadyDecided, ApprovalNeeded, CommandNotFound, InputStalled, NameTaken, NothingRuns, PolicyDenied,
+    AlreadyDecided, ApprovalNeeded, CommandNotFound, InputStalled, NameTaken, NothingRuns, OtherNode, PolicyDenied,
     RemovalContinues, ServerDraining, SessionAlive, SessionBusy, SessionDriven, SessionEnded, SessionNotReady,
     StartFailed, WouldEcho,
 };
@@ -59,7 +59,7 @@ fn of_sessions() -> Vec<Route> {
                 .keyed()
                 .json::<api::TerminalSession>(201, "The session.")
                 .with("Location", "The session's path.")
-                .refuses(&[NameTaken, StartFailed, PolicyDenied, ApprovalNeeded, ServerDraining]),
+                .refuses(&[NameTaken, StartFailed, PolicyDenied, ApprovalNeeded, ServerDraining, OtherNode]),
         ),
         on_get(
             "/terminals",
