@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::actions::{
     commands, create, default_session, drain, environment, execute, idempotency, input, list, missed_ends,
-    named_secrets, output, processes, purge, recording_extent, rename, resize, screen, search_range, secret, signals,
-    take_over, task, terminate, tokens, wait_from_cursor, watch,
+    named_secrets, output, processes, purge, recording_extent, rename, resize, restart, screen, search_range, secret,
+    signals, take_over, task, terminate, tokens, wait_from_cursor, watch,
 };
 use super::approvals::record_decision;
 use super::on_disk::on_disk;
@@ -85,7 +85,7 @@ async fn attempt(
             create::create(services, principal, request).await.map(|c| Outcome::Created(Box::new(c)))
         }
         Action::Restart(session) => {
-            create::restart(services, principal, session).await.map(|c| Outcome::Created(Box::new(c)))
+            restart::restart(services, principal, session).await.map(|c| Outcome::Created(Box::new(c)))
         }
         Action::StartupDone { session, failed } => {
             create::startup_done(services, principal, session, failed).await.map(|s| Outcome::Session(Box::new(s)))

@@ -3,21 +3,16 @@
 use std::sync::Arc;
 
 use super::create_default::create_default;
-use super::terminate;
 use crate::action::{ActionError, Create, Created, SessionView};
 use crate::ids::SessionId;
-use crate::limits;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
-use crate::sessions::drain::Admission;
-use crate::sessions::handle::Handle;
 use crate::sessions::known_sessions::SessionRef;
-use crate::sessions::launch::again::again;
 use crate::sessions::launch::created::created;
-use crate::sessions::launch::launcher::Launcher;
+use crate::sessions::launch::launch_once::launch_once;
 use crate::sessions::launch::prepare::new_session;
 use crate::sessions::launch::request::{owner, wanted_name};
-use crate::sessions::launch::start::{NewOwner, NewSession, launch};
+use crate::sessions::launch::start::NewOwner;
 use crate::sessions::request_fingerprint::asked_for;
 use crate::sessions::services::Services;
 
@@ -59,49 +54,6 @@ pub(in crate::sessions) async fn create(
         launch_once(&of_task, &admitted, &id, owner, key.as_deref(), new).await
     });
     let handle = launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))?;
-    created(services, principal, &handle).await
-}
-
-/// Starts a session. A directory has its key first, so that no other node starts one with the same key.
-async fn launch_once(
-    services: &Arc<Services>,
-    admission: &Admission,
-    id: &SessionId,
-    owner: NewOwner,
-    key: Option<&str>,
-    new: impl FnOnce(&Launcher) -> Result<NewSession, ActionError> + Send + 'static,
-) -> Result<Handle, ActionError> {
-    // A server without its number starts nothing, and its claim would take the key from the other one's session.
-    let directory = services.directory.as_ref().filter(|directory| !directory.is_taken());
-    let Some((directory, key)) = directory.zip(key) else {
-        return launch(services, admission, id, owner, new).await;
-    };
-    let name = owner.owner.clone();
-    let (elsewhere, is_answered) = directory.claim_create(&name, key, id).await;
-    services.server_events.metrics.called_directory("create", is_answered);
-    if let Some(other) = elsewhere {
-        return Err(ActionError::OtherNode { node: other.node(), id: other.to_string() });
-    }
-    let launched = launch(services, admission, id, owner, new).await;
-    if launched.is_err() && services.create_keys.session(&name, key).is_none() {
-        directory.release_create(&name, key, id).await;
-    }
-    launched
-}
-
-/// Kills what runs in a session, and starts the same shell again.
-pub(in crate::sessions) async fn restart(
-    services: &Arc<Services>,
-    principal: &Principal,
-    session: &SessionId,
-) -> Result<Created, ActionError> {
-    let old = services.sessions.live(principal, session).await?;
-    // Before the end: a server that starts no session anew ends none for that.
-    let admission = services.drain.admit()?;
-    terminate::end(services, &old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
-    let id = SessionId::random(services.settings.node);
-    let owner = NewOwner::again(&old.shared.meta);
-    let handle = launch(services, &admission, &id, owner, again(&id, &old.shared, None)).await?;
     created(services, principal, &handle).await
 }
 

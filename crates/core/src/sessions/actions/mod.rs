@@ -26,6 +26,7 @@ pub(super) mod recording_extent;
 pub(super) mod rename;
 mod report;
 pub(super) mod resize;
+pub(super) mod restart;
 pub(super) mod screen;
 pub(super) mod search_range;
 pub(super) mod secret;

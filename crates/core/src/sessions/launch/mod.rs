@@ -7,6 +7,7 @@ mod container;
 pub(super) mod created;
 pub(super) mod directory;
 pub(super) mod effective_profile;
+pub(super) mod launch_once;
 pub(super) mod launcher;
 pub(super) mod policy_of_new;
 pub(super) mod prepare;
