@@ -265,6 +265,7 @@ mod tests {
             // Each operation is answered on its own.
             ("POST", "/batch") => (r#"{"operations":[{"method":"POST","path":"/terminals"}]}"#, 200),
             ("POST", "/terminals") => ("{}", 403),
+            ("POST", "/terminals/{session}/rename") => (r#"{"name":"other"}"#, 403),
             ("POST", "/terminals/{session}/resize") => (r#"{"cols":7,"rows":7}"#, 403),
             ("POST", "/terminals/{session}/execute") => (r#"{"command":"true"}"#, 403),
             ("POST", "/terminals/{session}/input") => (r#"{"input":"x"}"#, 403),
