@@ -86,7 +86,9 @@ async def test_changes_and_log_messages_are_reported_until_the_server_stops(serv
             await one.run(id, "(exit 3)")
             while (word := await anext(told))["method"] != "notifications/message":
                 pass
-            data = {"event": "command.completed", "sessionId": id, "name": None, "commandId": "c2", "exitCode": 3}
+            # Its name has the client and the folder.
+            assert word["params"]["data"].pop("name").startswith("raw/")
+            data = {"event": "command.completed", "sessionId": id, "commandId": "c2", "exitCode": 3}
             assert word["params"] == {"level": "info", "logger": "ptyd", "data": data}
             # Messages below the requested level are not sent.
             assert (await one.ask("logging/setLevel", level="notice"))["result"] == {}

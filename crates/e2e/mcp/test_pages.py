@@ -295,7 +295,7 @@ async def operations(page: Page):
     kept = json.loads(page.ptyd("new", "--json"))["id"]
     await page.run()
     [*_, restored] = await page.run()
-    assert re.search(rf"^{kept} +\S+ +terminated ", restored, re.MULTILINE), restored
+    assert re.search(rf"^{kept} +\S+ +ended ", restored, re.MULTILINE), restored
     # Here, too, the first server again.
     await page.end()
     page.ptyd("run", "true")

@@ -287,4 +287,4 @@ async def test_a_proxy_in_front_of_the_socket_is_refused(serve, machine):
         peer.connect(str(machine.root / "run/ptyd.sock"))
         peer.sendall(b"GET /terminals HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 10.0.0.9\r\nConnection: close\r\n\r\n")
         answer = b"".join(iter(lambda: peer.recv(4096), b""))
-    assert answer.startswith(b"HTTP/1.1 403") and b"never to its socket" in answer
+    assert answer.startswith(b"HTTP/1.1 403") and b"and not its Unix socket" in answer

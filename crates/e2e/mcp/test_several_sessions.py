@@ -1,6 +1,7 @@
 """One wait in several sessions: the first that is over answers, or all of them, and no output of another one is lost."""
 
 import asyncio
+import re
 
 from mcp_client import at_least
 
@@ -29,7 +30,7 @@ async def test_the_first_session_whose_command_ends_answers_and_the_others_are_l
     answer = await waits
     assert "before" in answer.text and "opened" in answer.text, answer.text
     assert "exit 1" in answer.text and f"session {gated.id}" in answer.text, answer.text
-    assert f"[{slow.id} · running · command c1" in answer.text and "begun" not in answer.text, answer.text
+    assert re.search(rf"\[{slow.id} · name \"[^\"]+\" · running · command c1", answer.text) and "begun" not in answer.text, answer.text
     # The output of the other session is still unread.
     later = await slow.read(since="last", wait_for="begun", timeout=60)
     assert later.output == "begun", later.text
@@ -67,7 +68,7 @@ async def test_all_of_them_are_awaited_on_request(workspace):
 async def test_a_pattern_and_a_question_end_the_wait(workspace):
     asks, prints = await sessions(workspace, "read -p 'sure? ' x", "sleep 60")
     answer = await read(workspace, prints, asks, timeout=60)
-    assert "sure?" in answer.text and f"[{prints.id} · running" in answer.text, answer.text
+    assert "sure?" in answer.text and re.search(rf"\[{prints.id} · name \"[^\"]+\" · running", answer.text), answer.text
     workspace.gate()
     serves, other = await sessions(workspace, "cat gate; sleep 60", "echo unread; sleep 60")
     waits = asyncio.create_task(read(workspace, other, serves, timeout=60, wait_for="opened"))
@@ -127,4 +128,4 @@ async def test_a_session_that_is_purged_while_it_is_awaited_ends_the_wait(worksp
     await workspace.agent.call("list_terminal_sessions")
     await workspace.purge(purged.id)
     answer = await waits
-    assert not answer.is_error and purged.id in answer.text and f"[{slow.id} · running" in answer.text, answer.text
+    assert not answer.is_error and purged.id in answer.text and re.search(rf"\[{slow.id} · name \"[^\"]+\" · running", answer.text), answer.text
