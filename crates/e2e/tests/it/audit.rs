@@ -291,7 +291,10 @@ async fn an_admin_reads_the_log_over_rest_and_at_the_command_line_and_nobody_els
     let people = print(&["--session", &hers, "--action", "request", "--text", "echo"]);
     let told: Vec<&str> = people.lines().collect();
     assert_eq!(told.len(), 2, "{people}");
-    assert!(told[0].contains("  ann  rest  execute  ") && told[0].ends_with("text=\"echo first\"  clientName=ptyd"), "{people}");
+    assert!(
+        told[0].contains("  ann  rest  execute  ") && told[0].ends_with("text=\"echo first\"  clientName=ptyd"),
+        "{people}"
+    );
     assert!(told[1].ends_with(r#"text="echo 'a \e[2J b'; false"  clientName=ptyd"#), "{people}");
     let json = print(&["--json", "--principal", "ann", "--action", "end", "--since", "1h"]);
     let codes: Vec<Value> =
