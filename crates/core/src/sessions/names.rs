@@ -137,19 +137,26 @@ impl Names {
     }
 }
 
-/// The first of `name-2`, `name-3`… that is free.
+/// A free one of `name-2`, `name-3`…, in steps that grow: most often the first one, also behind thousands of others.
 fn numbered(name: &str, is_free: impl Fn(&str) -> bool) -> String {
     let with = |number: usize| {
         let end = format!("-{number}");
         name.chars().take(NAME_CHARS_MAX - end.len()).chain(end.chars()).collect::<String>()
     };
-    let numbers = (2..).map(with);
-    numbers.into_iter().find(|name| is_free(name)).expect("invariant: the names of finitely many sessions are taken")
+    let (mut taken, mut free) = (1, 2);
+    while !is_free(&with(free)) {
+        (taken, free) = (free, free * 2);
+    }
+    while free - taken > 1 {
+        let middle = taken.midpoint(free);
+        if is_free(&with(middle)) { free = middle } else { taken = middle }
+    }
+    with(free)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
     use std::collections::BTreeSet;
 
     use proptest::prelude::*;
@@ -186,6 +193,20 @@ mod tests {
         assert_eq!(checked(&"漢".repeat(NAME_CHARS_MAX)), Ok(Some("漢".repeat(NAME_CHARS_MAX))));
         for wrong in [&"x".repeat(NAME_CHARS_MAX + 1), "a\u{1b}b", "s0-aaaaaaaaaa"] {
             assert!(checked(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_free_number_is_found_in_few_steps_behind_thousands_of_sessions() {
+        for count in [0, 1, 2, 3, 1_000, 4_000] {
+            let steps = Cell::new(0);
+            let taken: BTreeSet<_> = (2..2 + count).map(|number| format!("claude/web-{number}")).collect();
+            let is_free = |name: &str| {
+                steps.set(steps.get() + 1);
+                !taken.contains(name)
+            };
+            assert_eq!(numbered("claude/web", is_free), format!("claude/web-{}", count + 2));
+            assert!(steps.get() <= 25, "{} steps for {count}", steps.get());
         }
     }
 
