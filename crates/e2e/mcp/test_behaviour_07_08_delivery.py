@@ -88,7 +88,7 @@ async def test_an_incomplete_command_reports_which_part_ran_and_consumes_nothing
         assert "unexpected end of file" in answer.output or "unexpected EOF" in answer.output, answer.text
         assert "if'" not in answer.output and "ptyd" not in answer.output, answer.text
     answer = await workspace.terminal("echo first\nif true; then")
-    assert "first" in answer.output and answer.text.endswith("; the text before it was run]"), answer.text
+    assert "first" in answer.output and answer.text.endswith("; the shell ran the lines before it]"), answer.text
     answer = await workspace.terminal("echo a; )")
     assert ("syntax error near unexpected token `)'" in answer.output, answer.exit) == (True, 2)
     assert (await workspace.terminal("echo ok")).text == "ok\n[exit 0]"

@@ -102,9 +102,10 @@ const IDEMPOTENCY_KEY: Header = Header {
 
 const CLIENT: Header = Header {
     name: "Ptyd-Client",
-    about: "The name of the client among those of its token or user. A named client has its own read position for \
-        `since=last`, waits and the screen's changed rows, also after a restart of the server. Clients without a \
-    name share one.",
+    about: "A name that distinguishes this client from other clients of the same token or user. ptyd keeps a \
+            read position for each named client, and uses it for `since=last`, for waits and for the changed \
+            rows of the screen. The position survives a restart of the server. Clients without a name share one \
+            read position.",
     pattern: "^[A-Za-z0-9._-]{1,64}$",
 };
 

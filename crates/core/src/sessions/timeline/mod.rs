@@ -535,7 +535,7 @@ impl Timeline {
                     // before they run anything of it.
                     let has_lines = command.text.trim_end().contains('\n');
                     let has_run = end.flags.not_run_to_end && has_lines;
-                    let ran = if has_run { "the text before it was run" } else { "it was not run" };
+                    let ran = if has_run { "the shell ran the lines before it" } else { "it was not run" };
                     let why = format!("incomplete command (unfinished quote, here-document or compound); {ran}");
                     (CommandStatus::Failed, Some(why))
                 } else {
