@@ -1,4 +1,4 @@
-"""Traces: what a server sends to a real receiver of OTLP, and what it does without one."""
+"""Traces for OpenTelemetry: what a server sends to a real receiver of OTLP, and what it does without one."""
 
 import asyncio
 import threading
