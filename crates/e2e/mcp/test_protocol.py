@@ -310,8 +310,10 @@ async def test_a_server_that_cannot_start_is_an_answer_that_says_why(machine):
 async def test_a_second_call_with_the_id_of_an_open_one_is_refused(lines):
     await lines.initialize("2025-06-18")
     call = lambda command: {"id": 7, "method": "tools/call", "params": {"name": "terminal", "arguments": {"command": command}}}
-    await lines.send(call("read word; echo got:$word"))
-    await lines.send(call("echo second"))
+    # In one write: the first call is answered as soon as its program wants input.
+    both = [json.dumps({"jsonrpc": "2.0"} | call(command)) for command in ("read word; echo got:$word", "echo second")]
+    lines.process.stdin.write("".join(line + "\n" for line in both).encode())
+    await lines.process.stdin.drain()
     answers = [await lines.next(), await lines.next()]
     [refused] = [answer["error"] for answer in answers if "error" in answer]
     assert refused == {"code": -32600, "message": "a call with this id is not answered yet"}
