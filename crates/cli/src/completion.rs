@@ -13,6 +13,7 @@ use terminal::quote;
 use crate::exit::Failure;
 use crate::login;
 use crate::paths::{PathOptions, Paths};
+use crate::serve::quoted;
 
 /// The options of `completion`.
 #[derive(Debug, Args)]
@@ -42,7 +43,7 @@ pub fn answer(command: fn() -> Command) {
     CompleteEnv::with_factory(command).var(ASKS).complete();
 }
 
-/// Completes the names of the live sessions, and the ids of those without a name.
+/// Completes the names of the live sessions, and the ids of those without a name that every shell takes as a word.
 pub fn sessions() -> ArgValueCandidates {
     ArgValueCandidates::new(|| live().unwrap_or_default())
 }
@@ -54,12 +55,19 @@ fn live() -> Option<Vec<CompletionCandidate>> {
     let client = login::client(&paths).ok()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let all = runtime.block_on(async { tokio::time::timeout(PATIENCE, client.list(None)).await }).ok()?.ok()?;
-    // A control character would reach the terminal.
     let candidate = |session: TerminalSession| {
+        // A control character would reach the terminal.
         let folder = quote::line(&session.cwd).into_owned();
-        CompletionCandidate::new(session.name.unwrap_or(session.id)).help(Some(folder.into()))
+        let name = session.name.filter(|name| is_plain_word(name));
+        CompletionCandidate::new(name.unwrap_or(session.id)).help(Some(folder.into()))
     };
     Some(all.terminals.into_iter().map(candidate).collect())
+}
+
+/// Whether a shell takes the text as one word and nothing else. Completion puts it into a person's command line unquoted, and an agent can
+/// give a session any name.
+fn is_plain_word(text: &str) -> bool {
+    quoted(text) == text && !text.starts_with('-')
 }
 
 /// The options of `man`.

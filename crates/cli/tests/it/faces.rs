@@ -232,9 +232,26 @@ fn each_shell_completes_the_names_of_live_sessions() {
     assert!(asked > 0);
     home.prints(&["new", "claude/web"]);
     home.prints(&["new", "codex/api"]);
+    // An agent names a session, and a person completes it: the shell must not run the name.
+    let hostile = [
+        "cl;touch ran",
+        "cl$(touch ran)",
+        "cl`touch ran`",
+        "cl*",
+        "cl a",
+        "cl|touch ran",
+        "cl&",
+        "cl'",
+        "cl~",
+        "cl\u{202e}x",
+    ];
+    for name in hostile {
+        home.prints(&["new", name]);
+    }
     for (shell, asks) in ASKS {
         if let Some(offered) = offers(shell, asks) {
             assert!(offered.contains("claude/web") && !offered.contains("codex"), "{shell}: {offered:?}");
+            assert_eq!(offered.matches("cl").count(), 1, "{shell}: {offered:?}");
         }
     }
 }
