@@ -4,16 +4,21 @@
 //! forwarded request has a `Via` header with this node's name, so the next node neither forwards it again nor takes it for
 //! one of its own machine.
 
+use std::collections::HashMap;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 
 use api::ErrorCode;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared, WeakShared};
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use rustix::net::sockopt;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -50,12 +55,14 @@ pub(super) struct Nodes {
     own: u16,
     /// The addresses of all nodes, with `{node}`; `None` if this node forwards nothing.
     peers: Option<String>,
+    /// By node, the one question whether it stands still that all requests share which wait for its answers.
+    silences: Mutex<HashMap<u16, WeakShared<BoxFuture<'static, ()>>>>,
 }
 
 impl Nodes {
     pub(super) fn new(network: &NetworkConfig) -> Self {
         let peers = network.peers.as_deref().and_then(|url| url.strip_prefix("http://"));
-        Self { own: network.node, peers: peers.map(str::to_owned) }
+        Self { own: network.node, peers: peers.map(str::to_owned), silences: Mutex::default() }
     }
 
     /// The other node whose id the request names.
@@ -102,12 +109,23 @@ impl Nodes {
             ProblemResponse::new(ErrorCode::NodeUnreachable, help)
         };
         let address = peers.replace(NODE_IN_URL, &node.to_string());
-        let host = request.headers().get(header::HOST).cloned();
         let stream = connect(&address).await.map_err(|error| lost(&error))?;
         tokio::select! {
             answer = self.forward(stream, request) => answer.map_err(|error| lost(&error)),
-            why = silence(&address, host) => Err(lost(&why)),
+            () = self.silence(node, address) => Err(lost(&"it answers nothing")),
         }
+    }
+
+    /// Returns once this node answers nothing any more.
+    fn silence(&self, node: u16, address: String) -> Shared<BoxFuture<'static, ()>> {
+        let mut silences = self.silences.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that has ended belongs to requests that end now.
+        let known = silences.get(&node).and_then(WeakShared::upgrade).filter(|silence| silence.peek().is_none());
+        known.unwrap_or_else(|| {
+            let silence = silent(address).boxed().shared();
+            silences.extend(silence.downgrade().map(|weak| (node, weak)));
+            silence
+        })
     }
 
     /// One connection for each request: what its client closes, the other node sees closed.
@@ -159,33 +177,42 @@ async fn connect(address: &str) -> io::Result<TcpStream> {
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, format!("no connection in {} s", NODE_CONNECT.as_secs()));
     let stream = timeout(NODE_CONNECT, TcpStream::connect(address)).await.map_err(late)??;
     stream.set_nodelay(true)?;
+    // A machine that was replaced has the address, and not the connection.
+    sockopt::set_socket_keepalive(&stream, true)?;
+    sockopt::set_tcp_keepidle(&stream, NODE_PROBE_EVERY)?;
+    sockopt::set_tcp_keepintvl(&stream, NODE_PROBE_EVERY)?;
+    sockopt::set_tcp_keepcnt(&stream, 3)?;
     Ok(stream)
 }
 
-/// Returns once a node answers nothing any more. The answer to a wait may take hours, so only a second request tells whether its node
+/// Returns once a node has twice answered nothing. The answer to a wait may take hours, so only a second request tells whether its node
 /// stands still (decision 0119): a stopped process still accepts connections, and a network that drops packets ends none.
-async fn silence(address: &str, host: Option<HeaderValue>) -> io::Error {
-    loop {
-        sleep_until(Instant::now() + NODE_PROBE_EVERY).await;
-        match timeout(NODE_CONNECT, is_live(address, host.as_ref())).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return error,
-            Err(_) => {
-                let why = format!("it has answered nothing for {} s", NODE_CONNECT.as_secs());
-                return io::Error::new(io::ErrorKind::TimedOut, why);
-            }
+async fn silent(address: String) {
+    let mut silences = 0;
+    while silences < 2 {
+        if silences == 0 {
+            sleep_until(Instant::now() + NODE_PROBE_EVERY).await;
         }
+        silences = if is_silent(&address).await { silences + 1 } else { 0 };
     }
 }
 
-/// Whether a node answers a small request. Any status tells that its server runs.
-async fn is_live(address: &str, host: Option<&HeaderValue>) -> io::Result<()> {
+/// Whether a node answers nothing to a small request in time. Any answer tells that its server runs. A refusal comes from a kernel,
+/// which also ends the connections of a server that is gone.
+async fn is_silent(address: &str) -> bool {
+    match timeout(NODE_CONNECT, ask(address)).await {
+        Ok(Ok(())) => false,
+        Ok(Err(error)) => error.kind() == io::ErrorKind::TimedOut,
+        Err(_) => true,
+    }
+}
+
+async fn ask(address: &str) -> io::Result<()> {
     let stream = connect(address).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     tokio::spawn(connection);
-    let mut request = Request::new(Body::empty());
-    *request.uri_mut() = Uri::from_static("/livez");
-    request.headers_mut().extend(host.map(|host| (header::HOST, host.clone())));
+    let host = HeaderValue::from_str(address).map_err(io::Error::other)?;
+    let request = Request::get("/livez").header(header::HOST, host).body(Body::empty()).map_err(io::Error::other)?;
     sender.send_request(request).await.map_err(io::Error::other)?;
     Ok(())
 }
