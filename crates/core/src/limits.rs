@@ -360,8 +360,8 @@ pub const PONG_PATIENCE: Duration = Duration::from_secs(10);
 pub const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 /// How long another node may take to accept a connection, with the look-up of its name; it is on the same network.
 pub const NODE_CONNECT: Duration = Duration::from_secs(3);
-/// While a forwarded request waits for its answer, the other node is asked so often whether it still serves.
-pub const NODE_PROBE_EVERY: Duration = Duration::from_secs(3);
+/// While forwarded requests wait for their answers, the other node is asked so often whether it still serves.
+pub const NODE_PROBE_EVERY: Duration = Duration::from_secs(2);
 /// Sockets that wait for a credential in their first message; their clients have shown none yet.
 pub const SOCKETS_WITHOUT_CREDENTIAL_MAX: usize = 64;
 /// How long such a socket waits.
@@ -473,10 +473,10 @@ pub const EVENT_BYTES_MAX: usize = 64 << 10;
 pub const EVENTS_OF_ALL_KEPT: usize = 4_096;
 /// Bytes of commands in them: those of all usual ones, and of sixteen of the longest.
 pub const EVENTS_OF_ALL_TEXT: usize = 16 << 20;
-/// Commands with an open span; those beyond have spans that end when they are handed over.
+/// Commands with an open span; those beyond have none.
 pub const COMMAND_SPANS_MAX: usize = 8_192;
-/// Ended commands that may still get a span: those that ended before their callers knew their ids.
-pub const ENDED_COMMANDS_WITHOUT_SPAN_MAX: usize = 256;
+/// Ended commands that are remembered: one may end before its caller knows its id.
+pub const ENDED_COMMANDS_REMEMBERED_MAX: usize = 256;
 /// Events in one part of an event stream.
 pub const EVENTS_READ_MAX: usize = 256;
 /// Followers of the event log per principal: a program needs one, and every event wakes each follower.

@@ -1,4 +1,4 @@
-//! The spans of OpenTelemetry traces: an action, and the command that it runs, from its request to its end.
+//! The spans of OpenTelemetry traces: an action, and the command that it hands over, until the command ends.
 //!
 //! Spans are those of the `tracing` crate with a target of their own. Without an exporter nobody wants them, and they cost
 //! next to nothing. They have ids, codes and times, but no command, input or output.
@@ -12,7 +12,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::action::CommandView;
 use crate::ids::{CommandId, SessionId};
-use crate::limits::{COMMAND_SPANS_MAX, ENDED_COMMANDS_WITHOUT_SPAN_MAX};
+use crate::limits::{COMMAND_SPANS_MAX, ENDED_COMMANDS_REMEMBERED_MAX};
 use crate::mutex::locked;
 
 /// The target of all spans that are exported.
@@ -44,70 +44,81 @@ pub(crate) struct CommandSpans(Mutex<Commands>);
 #[derive(Debug, Default)]
 struct Commands {
     running: HashMap<Place, Span>,
-    /// The newest commands that ended without a span.
-    ended: VecDeque<(Place, Option<i32>)>,
+    /// The newest commands that have ended.
+    ended: VecDeque<(Place, Ended)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    exit_code: Option<i32>,
+    has_span: bool,
 }
 
 impl CommandSpans {
-    /// The span of a command that is about to be handed over.
-    pub(crate) fn new_span() -> Span {
-        let span = tracing::info_span!(
-            target: TARGET,
-            parent: None,
-            "command",
-            otel.status_code = Empty,
-            ptyd.session.id = Empty,
-            ptyd.command.id = Empty,
-            process.exit.code = Empty,
-        );
-        if !span.is_disabled() {
-            // A child in the sense of `tracing` would keep its request's span from the collector until the command ends.
-            let _ = span.set_parent(Span::current().context());
-        }
-        span
-    }
-
-    /// The command was handed over. Beyond the greatest number of commands, its span ends here.
-    pub(crate) fn handed_over(&self, session: &SessionId, command: CommandId, span: Span) {
-        if span.is_disabled() {
+    /// A command of the current action was handed over, so that its span begins. A repeated request gets the command that has one.
+    pub(crate) fn handed_over(&self, session: &SessionId, command: CommandId) {
+        if !is_exported() {
             return;
         }
-        span.record("ptyd.session.id", session.as_str());
-        span.record("ptyd.command.id", i64::from(command.0));
-        span.in_scope(|| tracing::info!(target: TARGET, "handed over"));
         let place = (session.clone(), command);
         let mut commands = locked(&self.0);
-        if let Some(at) = commands.ended.iter().rposition(|(ended, _)| *ended == place) {
-            let (_, exit_code) = commands.ended.remove(at).expect("invariant: it was found there");
+        if let Some((_, ended)) = commands.ended.iter_mut().rev().find(|(ended, _)| *ended == place) {
+            let Ended { exit_code, has_span } = std::mem::replace(ended, Ended { has_span: true, ..*ended });
             drop(commands);
-            end(&span, exit_code);
+            if !has_span {
+                end(&span(session, command), exit_code);
+            }
         } else if commands.running.len() < COMMAND_SPANS_MAX {
-            // A repeated request has the command that runs.
-            commands.running.entry(place).or_insert(span);
+            commands.running.entry(place).or_insert_with(|| span(session, command));
         }
     }
 
     /// The command has ended.
     pub(crate) fn ended(&self, command: &CommandView) {
-        if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
+        if !is_exported() {
             return;
         }
         let place = (command.session.clone(), command.id);
         let mut commands = locked(&self.0);
-        if let Some(span) = commands.running.remove(&place) {
-            drop(commands);
-            return end(&span, command.exit_code);
-        }
-        commands.ended.push_back((place, command.exit_code));
-        if commands.ended.len() > ENDED_COMMANDS_WITHOUT_SPAN_MAX {
+        let span = commands.running.remove(&place);
+        commands.ended.push_back((place, Ended { exit_code: command.exit_code, has_span: span.is_some() }));
+        if commands.ended.len() > ENDED_COMMANDS_REMEMBERED_MAX {
             commands.ended.pop_front();
+        }
+        drop(commands);
+        if let Some(span) = span {
+            end(&span, command.exit_code);
         }
     }
 
-    /// The session has ended; a command of it that still has a span was not reported.
+    /// The session has ended, and so have its commands.
     pub(crate) fn session_ended(&self, session: &SessionId) {
-        locked(&self.0).running.retain(|(of, _), _| of != session);
+        let left: Vec<Span> = {
+            let mut commands = locked(&self.0);
+            commands.running.extract_if(|(of, _), _| of == session).map(|(_, span)| span).collect()
+        };
+        left.iter().for_each(|span| end(span, None));
     }
+}
+
+fn is_exported() -> bool {
+    tracing::enabled!(target: TARGET, tracing::Level::INFO)
+}
+
+/// A span of a command that begins now.
+fn span(session: &SessionId, command: CommandId) -> Span {
+    let span = tracing::info_span!(
+        target: TARGET,
+        parent: None,
+        "command",
+        otel.status_code = Empty,
+        ptyd.session.id = session.as_str(),
+        ptyd.command.id = i64::from(command.0),
+        process.exit.code = Empty,
+    );
+    // A child in the sense of `tracing` would keep its request's span from the collector until the command ends.
+    let _ = span.set_parent(Span::current().context());
+    span
 }
 
 /// Records the exit code, which is absent if nobody knows it.

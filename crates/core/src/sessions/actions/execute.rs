@@ -18,7 +18,6 @@ use crate::sessions::services::Services;
 use crate::sessions::session::{Request, Started};
 use crate::sessions::target::Target;
 use crate::sessions::wait_external_conditions::{self, ExternalConditions};
-use crate::traces::CommandSpans;
 
 /// How long a command waits for the prompt if its caller does not wait for its end: it asked for no wait, or for a wait of
 /// 0 s. A shell reports its prompt before its editor takes the terminal.
@@ -42,11 +41,10 @@ pub(in crate::sessions) async fn execute(
     let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
     let asked = wait.clone();
     let run = move |started| Request::Run { text, key, patience_ms, wait, shell, allowed_in, typing, started };
-    let span = CommandSpans::new_span();
     let started = start_command(services, principal, &handle, run).await?;
     let started = started.map_err(|e| with_cancelled(services, principal, with_key(e, request.key.as_deref())))?;
     if !started.is_history {
-        services.server_events.spans.handed_over(&request.session, CommandId(started.id), span);
+        services.server_events.spans.handed_over(&request.session, CommandId(started.id));
     }
     let mut report = match started.finished {
         None if started.is_history => {

@@ -53,6 +53,7 @@ pub(in crate::sessions) fn bury(
             services.backends.containers.end(id);
         }
     }
+    services.server_events.spans.session_ended(id);
     if let Some(command) = past.timeline.log().commands.back() {
         // The command ended with its session.
         let (row, meta) = (views::history_row(id, command), &past.shared.meta);
