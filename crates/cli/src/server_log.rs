@@ -26,6 +26,7 @@ use crate::units;
 /// A server on demand begins a new log file when the present one has this size, and keeps one earlier file.
 const LOG_FILE_BYTES: u64 = 10 << 20;
 
+/// The heading of the options of the log in the help.
 pub const LOGS: &str = "Logs";
 
 /// The form of the log's lines.
@@ -110,15 +111,24 @@ pub fn set_up(
     Ok(exporter)
 }
 
-/// If this log file is standard error and is full, makes it the earlier one, and begins a new one.
+/// If standard error is the log file and is full, makes it the earlier one, and begins a new one. The new file is there before a name
+/// changes, and a file that lost its name in a rotation that failed gets a successor.
 fn rotate(file: &Path) -> io::Result<()> {
-    let (own, named) = (rustix::fs::fstat(rustix::stdio::stderr())?, fs::metadata(file)?);
-    if named.len() < LOG_FILE_BYTES || (own.st_dev, own.st_ino) != (named.dev(), named.ino()) {
+    let own = rustix::fs::fstat(rustix::stdio::stderr())?;
+    let named = fs::metadata(file).ok();
+    let is_of_another = named.as_ref().is_some_and(|named| (own.st_dev, own.st_ino) != (named.dev(), named.ino()));
+    if u64::try_from(own.st_size).unwrap_or(0) < LOG_FILE_BYTES || is_of_another {
         return Ok(());
     }
-    let mut earlier = file.as_os_str().to_owned();
-    earlier.push(".1");
-    fs::rename(file, earlier)?;
-    let new = OpenOptions::new().append(true).create(true).mode(0o600).open(file)?;
+    let beside = |end: &str| {
+        let mut name = file.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    let new = OpenOptions::new().append(true).create(true).mode(0o600).open(beside(".new"))?;
+    if named.is_some() {
+        fs::rename(file, beside(".1"))?;
+    }
+    fs::rename(beside(".new"), file)?;
     Ok(rustix::stdio::dup2_stderr(&new)?)
 }
