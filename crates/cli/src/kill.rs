@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::Terminated;
+use api::{ErrorCode, Terminated};
 use clap::Args;
 use client::Client;
 use futures_util::stream::{self, StreamExt};
@@ -44,11 +44,19 @@ pub async fn kill(client: &Client, options: &KillOptions) -> Result<ExitCode, Fa
     };
     let end = async |text: String| {
         let id = if options.all { text } else { sessions::find(client, &text).await?.id };
-        Ok(client.terminate(&id, options.force, options.signal.as_deref()).await?)
+        match client.terminate(&id, options.force, options.signal.as_deref()).await {
+            // The list has the sessions of all nodes, and each node ends its own.
+            Err(error) if options.all && error.code() == Some(ErrorCode::OtherNode) => Ok(None),
+            ended => Ok(Some(ended?)),
+        }
     };
-    let mut done = Outcomes::default();
+    let (mut done, mut elsewhere) = (Outcomes::default(), 0);
     let mut ends = stream::iter(meant.into_iter().map(end)).buffered(AT_ONCE_MAX);
     while let Some(ended) = ends.next().await {
+        let Some(ended) = ended.transpose() else {
+            elsewhere += 1;
+            continue;
+        };
         if let (Ok(ended), false) = (&ended, options.json) {
             let over = if ended.was_over { "; the session had already ended" } else { "" };
             let processes = counted(ended.killed, "process", "processes");
@@ -57,6 +65,10 @@ pub async fn kill(client: &Client, options: &KillOptions) -> Result<ExitCode, Fa
         done.add(ended);
     }
     drop(ends);
+    if elsewhere > 0 {
+        let them = counted(elsewhere, "session", "sessions");
+        print::note(format_args!("ptyd: {them} of other nodes not ended; run `ptyd kill --all` on each node"));
+    }
     let left: u64 = done.answers.iter().map(|ended| ended.left).sum();
     if options.json {
         print::json(&done.answers)?;

@@ -112,10 +112,11 @@ async fn looked_at(client: &Client, all: Vec<TerminalSession>) -> Result<Vec<Row
     let mut pending: BTreeMap<String, Approval> = pending.map(|one| (one.session_id.clone(), one)).collect();
     let asked: Vec<_> = all.into_iter().map(|session| (pending.remove(&session.id), session)).collect();
     let rows = stream::iter(asked).map(async |(asks, session)| {
-        // One that is not found has ended meanwhile.
-        let command = command(client, &session).await;
+        // Nobody answers for an unreachable one, and one that is not found has ended meanwhile.
+        let is_reachable = !session.unreachable;
+        let command = if is_reachable { command(client, &session).await } else { None };
         let typed = match &command {
-            None if session.foreground != Foreground::Idle => program(client, &session).await,
+            None if is_reachable && session.foreground != Foreground::Idle => program(client, &session).await,
             _ => None,
         };
         let runs = command.as_ref().map(|command| command.command.clone()).or(typed);

@@ -134,7 +134,10 @@ async fn every_node_lists_the_sessions_of_all() {
     let names = SessionListQuery { limit: Some(1), offset: Some(1), ..SessionListQuery::default() };
     let page = one.client().list_as(&names).await.expect("a list");
     assert_eq!((page.total, page.terminals[0].id.as_str()), (3, second.id.as_str()));
-    second.ends().await;
+    // `kill --all` ends the sessions of its node, and says that others are left.
+    let killed = two.ptyd(&["kill", "--all"]).output().expect("ptyd");
+    let said = String::from_utf8_lossy(&killed.stderr);
+    assert!(killed.status.success() && said.contains("2 sessions of other nodes not ended"), "{said}");
     lists(&one, &whole(&[&first, &third])).await;
     assert_eq!(redis.does(&["HLEN", &format!("ptyd:{{2}}:sessions:{}", first.look().await.owner)]), "0\n");
 }
