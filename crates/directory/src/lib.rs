@@ -45,6 +45,11 @@ if holder and string.sub(holder, 1, #ARGV[2]) ~= ARGV[2] then return holder end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
 return ARGV[1]";
 
+/// Writes a key's session again, unless a session of another node has the key.
+const RENEW_CREATE: &str = "
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return end
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end";
+
 /// The version and the records of the shared tokens, unless the version is the known one.
 const TOKENS: &str = "
 local version = redis.call('GET', KEYS[1])
@@ -178,12 +183,15 @@ impl Directory {
 
     /// Writes the keys of the creates of this node's sessions again. It leaves those that a session of another node has.
     pub async fn renew_creates(&self, keys: &[(CreateKey, String)]) -> Result<(), Error> {
-        let lasts = CREATE_KEY_LASTS.as_millis() as u64;
+        let (script, lasts) = (Script::new(RENEW_CREATE), CREATE_KEY_LASTS.as_millis() as u64);
+        if !keys.is_empty() {
+            // A pipeline calls it by its hash.
+            let _: String = script.load_async(&mut self.connection.clone()).await?;
+        }
         for some in keys.chunks(CREATE_KEYS_AT_ONCE) {
             let mut all = pipe();
             for (key, id) in some {
-                all.cmd("SET").arg(&key.0).arg(id).arg("NX").arg("PX").arg(lasts).ignore();
-                all.cmd("PEXPIRE").arg(&key.0).arg(lasts).ignore();
+                all.invoke_script(script.key(&key.0).arg(id).arg(lasts)).ignore();
             }
             let () = all.query_async(&mut self.connection.clone()).await?;
         }
