@@ -25,6 +25,12 @@ struct Known {
     between: HashMap<Viewer, Instant>,
 }
 
+impl Known {
+    fn forget_gone(&mut self) {
+        self.between.retain(|_, since| since.elapsed() < READS_AGAIN);
+    }
+}
+
 /// A client that shows the session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Viewer {
@@ -37,7 +43,7 @@ impl Viewers {
     /// Their names, in the order in which they came.
     pub(crate) fn names(&self) -> Vec<String> {
         let mut known = locked(&self.0);
-        known.between.retain(|_, since| since.elapsed() < READS_AGAIN);
+        known.forget_gone();
         let is_new = |viewer: &&Viewer| !known.open.values().any(|open| open == *viewer);
         let mut names: Vec<String> = known.between.keys().filter(is_new).map(|viewer| viewer.name.clone()).collect();
         names.sort();
@@ -84,6 +90,7 @@ impl Drop for ViewerPlace {
         let Some(number) = self.number else { return };
         let mut known = locked(&self.viewers.0);
         let viewer = known.open.remove(&number).filter(|_| self.permit.is_none());
+        known.forget_gone();
         known.between.extend(viewer.map(|viewer| (viewer, Instant::now())));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::carried_on::CarriedOn;
 use super::create_default::create_default;
 use crate::action::{ActionError, Create, Created, SessionView};
 use crate::ids::SessionId;
@@ -24,7 +25,10 @@ pub(in crate::sessions) async fn create(
     request: &Create,
 ) -> Result<Created, ActionError> {
     if let (true, Some(client)) = (request.is_default, &request.client) {
-        return create_default(services, principal, request, client).await;
+        let (services, principal) = (Arc::clone(services), principal.clone());
+        let (request, client) = (request.clone(), client.clone());
+        // Its turn, too, ends only when the session is known.
+        return CarriedOn::new(async move { create_default(&services, &principal, &request, &client).await }).await;
     }
     // Without a key, two requests make two sessions; with one, the second must find the first.
     let mut turn = None;
@@ -49,11 +53,11 @@ pub(in crate::sessions) async fn create(
     let new = new_session(&id, principal, request, StartFiles::User);
     let (of_task, admitted, key) = (Arc::clone(services), admission.clone(), request.key.clone());
     // If the caller goes away meanwhile, the session still starts. A repetition has its turn only then, because it finds no session before.
-    let launched = tokio::spawn(async move {
+    let handle = CarriedOn::new(async move {
         let _turn = turn;
         launch_once(&of_task, &admitted, &id, owner, key.as_deref(), new).await
-    });
-    let handle = launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))?;
+    })
+    .await?;
     created(services, principal, &handle).await
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::carried_on::CarriedOn;
 use crate::action::{ActionError, SessionView};
 use crate::ids::SessionId;
 use crate::principal::Principal;
@@ -21,9 +22,9 @@ pub(in crate::sessions) async fn rename(
         return Err(ActionError::Invalid { field: "name", problem: "is empty".to_owned() });
     };
     let handle = services.sessions.live(principal, session).await?;
-    // A task of its own: a caller that goes away must not free the claim before the session has the name.
+    // A caller that goes away does not free the claim before the session has the name.
     let (its_services, shared) = (Arc::clone(services), Arc::clone(&handle.shared));
-    let renamed = tokio::spawn(async move {
+    CarriedOn::new(async move {
         let wanted = WantedName::Exactly(name.clone());
         let claim = claim_name(&its_services, (&shared.id, &shared.meta.owner), &wanted).await?;
         let its = Arc::clone(&shared);
@@ -34,7 +35,7 @@ pub(in crate::sessions) async fn rename(
         .await;
         drop(claim);
         renamed
-    });
-    renamed.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))?;
+    })
+    .await?;
     services.sessions.view_of(principal, &handle).await
 }

@@ -24,15 +24,15 @@ pub(in crate::sessions) async fn launch_once(
     let Some((directory, key)) = directory.zip(key) else {
         return launch(services, admission, id, owner, new).await;
     };
-    let name = owner.owner.clone();
-    let (elsewhere, is_answered) = directory.claim_create(&name, key, id).await;
+    let owner_name = owner.owner.clone();
+    let (elsewhere, is_answered) = directory.claim_create(&owner_name, key, id).await;
     services.server_events.metrics.called_directory("create", is_answered);
     if let Some(other) = elsewhere {
         return Err(ActionError::OtherNode { node: other.node(), id: other.to_string() });
     }
     let launched = launch(services, admission, id, owner, new).await;
-    if launched.is_err() && services.create_keys.session(&name, key).is_none() {
-        directory.release_create(&name, key, id).await;
+    if launched.is_err() && services.create_keys.session(&owner_name, key).is_none() {
+        directory.release_create(&owner_name, key, id).await;
     }
     launched
 }
