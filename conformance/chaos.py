@@ -178,13 +178,7 @@ class Fleet:
     def end(self) -> None:
         """Ends every process of the run, and removes its folders."""
         for node in self.nodes.values():
-            for pid in node.processes():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            if node.process:
-                node.process.wait()
-                node.process.stdout.close()
-            shutil.rmtree(node.root, ignore_errors=True)
+            node.remove()
         if self.redis:
             self.redis.kill()
             self.redis.wait()

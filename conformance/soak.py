@@ -97,6 +97,16 @@ class Server:
                     found[int(name)] = command.replace(b"\0", b" ").decode(errors="replace").strip()
         return found
 
+    def remove(self) -> None:
+        """Ends every process of this run, and removes its folder."""
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if self.process:
+            self.process.wait()
+            self.process.stdout.close()
+        shutil.rmtree(self.root, ignore_errors=True)
+
     def measured(self) -> dict[str, int]:
         """The parts of the machine that it takes."""
         processes, pid = self.processes(), self.process.pid
@@ -586,13 +596,7 @@ def soak(options: argparse.Namespace, kind: type[Soak] = Soak) -> dict:
         server.start()
         return kind(options, server).play()
     finally:
-        for pid in server.processes():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if server.process:
-            server.process.wait()
-            server.process.stdout.close()
-        shutil.rmtree(server.root, ignore_errors=True)
+        server.remove()
 
 
 def options_of(words: list[str] | None = None) -> argparse.Namespace:
