@@ -92,12 +92,6 @@ pub fn set_up(
         }
         io::stderr()
     };
-    let subscriber = tracing_subscriber::registry().with(exporter.as_ref().map(Exporter::layer));
-    if options.log_format == LogFormat::Json {
-        let lines = tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(writer);
-        subscriber.with(lines.with_filter(filter)).init();
-        return Ok(exporter);
-    }
     // Errors quote foreign text: the name of a directory or session must not be able to forge log lines.
     let fields = format::debug_fn(|out, field, value| {
         let text = format!("{value:?}");
@@ -106,8 +100,17 @@ pub fn set_up(
             name => write!(out, "{name}={}", quote::line(&text)),
         }
     });
-    let lines = tracing_subscriber::fmt::layer().fmt_fields(fields.delimited(" "));
-    subscriber.with(lines.with_writer(writer).with_ansi(false).with_filter(filter)).init();
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer);
+    let lines = match options.log_format {
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+        LogFormat::Text => lines.fmt_fields(fields.delimited(" ")).with_ansi(false).boxed(),
+    };
+    let subscriber = tracing_subscriber::registry().with(lines.with_filter(filter));
+    // With an absent layer (`None`), each disabled call site would ask its filters every time.
+    match &exporter {
+        Some(exporter) => subscriber.with(exporter.layer()).init(),
+        None => subscriber.init(),
+    }
     Ok(exporter)
 }
 

@@ -151,4 +151,9 @@ async def test_a_server_on_demand_begins_a_new_log_file_when_the_old_one_is_full
         # Panics and other programs write to the new file, too.
         stderr = os.readlink(f"/proc/{machine.server()}/fd/2")
         assert stderr == str(machine.state / "server.log")
+        # A rotation failed half-way, and the full file has lost its name: the next line still begins a new file.
+        os.truncate(machine.state / "server.log", len(full))
+        (machine.state / "server.log").rename(machine.state / "server.log.1")
+        machine.ptyd("token", "new", "bot", "--unconfined")
+        assert b"a token was made" in (machine.state / "server.log").read_bytes()
     await machine.detached()
