@@ -25,10 +25,7 @@ pub(in crate::sessions) async fn create(
     request: &Create,
 ) -> Result<Created, ActionError> {
     if let (true, Some(client)) = (request.is_default, &request.client) {
-        let (services, principal) = (Arc::clone(services), principal.clone());
-        let (request, client) = (request.clone(), client.clone());
-        // Its turn, too, ends only when the session is known.
-        return CarriedOn::new(async move { create_default(&services, &principal, &request, &client).await }).await;
+        return create_default(services, principal, request, client).await;
     }
     // Without a key, two requests make two sessions; with one, the second must find the first.
     let mut turn = None;

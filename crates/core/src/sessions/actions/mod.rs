@@ -31,6 +31,7 @@ pub(super) mod screen;
 pub(super) mod search_range;
 pub(super) mod secret;
 pub(super) mod signals;
+mod start_default;
 pub(super) mod take_over;
 pub(super) mod task;
 mod task_view;
