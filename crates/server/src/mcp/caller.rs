@@ -1,6 +1,6 @@
 //! One caller: the server that performs its actions, its principal and client, and the state that was reported to it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::command_turns::CommandTurns;
 use super::dispatch_port::Server;
@@ -12,7 +12,7 @@ use crate::secret_page;
 use ptyd_core::action::{Action, ClientContext, Foreground, Outcome, SessionStatus, SessionView};
 use ptyd_core::approval_wait::ApprovalWait;
 use ptyd_core::delivery::Delivery;
-use ptyd_core::principal::{Origin, Principal};
+use ptyd_core::principal::{Origin, Principal, client_name};
 
 /// One caller; clones share what was reported to it.
 #[derive(Clone)]
@@ -23,6 +23,8 @@ pub(super) struct Caller {
     pub host: Arc<Host>,
     pub memory: Arc<ReportedStates>,
     pub turns: Arc<CommandTurns>,
+    /// The client's name in the first request, with its principal. Most clients keep one name.
+    named: Arc<OnceLock<(String, Arc<Principal>)>>,
     /// The `host:port` of the server.
     pub base_url: Arc<str>,
     /// It requests structured answers.
@@ -53,6 +55,7 @@ impl Caller {
             host: Arc::new(Host::here()),
             memory: Arc::default(),
             turns: Arc::default(),
+            named: Arc::default(),
             base_url: base_url.into(),
             structured: false,
             tools,
@@ -61,7 +64,7 @@ impl Caller {
 
     /// The same without what was reported so far, and with no command unanswered.
     pub fn with_its_own_state(&self) -> Self {
-        Self { memory: Arc::default(), turns: Arc::default(), ..self.clone() }
+        Self { memory: Arc::default(), turns: Arc::default(), named: Arc::default(), ..self.clone() }
     }
 
     /// The same for requests that ask for structured answers, or also for others.
@@ -87,20 +90,22 @@ impl Caller {
         }
     }
 
-    /// The same for a request that came on a way of its own.
-    pub fn with_origin(self, origin: Option<Origin>) -> Self {
-        match origin {
-            Some(origin) => {
-                Self { principal: Arc::new(Principal { origin, ..Principal::clone(&self.principal) }), ..self }
+    /// The same for a request with an origin of its own, from a client with this name.
+    pub fn with_origin(self, origin: Option<Origin>, name: Option<&str>) -> Self {
+        let with = |origin: &Origin, name: &str| {
+            let origin = Origin { client_name: client_name(name), ..origin.clone() };
+            Arc::new(Principal { origin, ..Principal::clone(&self.principal) })
+        };
+        let principal = match (origin, name) {
+            (None, None) => return self,
+            (Some(origin), name) => with(&origin, name.unwrap_or_default()),
+            (None, Some(name)) => {
+                let new = || with(&self.principal.origin, name);
+                let (first, principal) = self.named.get_or_init(|| (name.to_owned(), new()));
+                if first == name { Arc::clone(principal) } else { new() }
             }
-            None => self,
-        }
-    }
-
-    /// The same for a client that calls itself so.
-    pub fn with_client_name(self, name: Option<Arc<str>>) -> Self {
-        let origin = Origin { client_name: name, ..self.principal.origin.clone() };
-        Self { principal: Arc::new(Principal { origin, ..Principal::clone(&self.principal) }), ..self }
+        };
+        Self { principal, ..self }
     }
 
     /// Where a person types the password that a program of this session wants, if it wants one and the caller was not told.

@@ -42,10 +42,12 @@ use super::url_elicitation;
 use ptyd_core::action::{ActionError, ClientContext, PersonReply, TaskSupport};
 use ptyd_core::approval_wait::ApprovalWait;
 use ptyd_core::limits::{APPROVAL_LIFETIME, EXECUTE_TIMEOUT, TIMEOUT_MAX};
-use ptyd_core::principal::{Principal, client_name};
+use ptyd_core::principal::Principal;
 
 /// The field for the shim's number of a request, which stays the same when the request is sent again.
 pub const REQUEST_NUMBER: &str = "ptyd/request";
+/// The field in which a request names its client.
+const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// The field in which an answer tells the shim how far it reads in each session.
 pub const READ_TO: &str = "ptyd/readTo";
 
@@ -112,8 +114,11 @@ impl Handler {
         let parts = context.extensions.get::<Parts>();
         // Over HTTP one handler serves all connections of a principal.
         let origin = parts.and_then(|parts| Some(parts.extensions.get::<Principal>()?.origin.clone()));
-        let name = context.client_info().and_then(|client| client_name(&client.name));
-        self.caller.with_structured_answers(parts.is_some_and(asks)).with_origin(origin).with_client_name(name)
+        // A stateless client names itself in each request. The library's own function would decode the whole record for it.
+        let told = context.meta.get(CLIENT_INFO).and_then(|client| client.get("name")?.as_str());
+        let greeted = if told.is_none() { context.peer.peer_info() } else { None };
+        let name = told.or(greeted.as_ref().map(|info| info.client_info.name.as_str()));
+        self.caller.with_structured_answers(parts.is_some_and(asks)).with_origin(origin, name)
     }
 
     async fn answer(
